@@ -1,0 +1,45 @@
+# Compile options of every target, and interface targets for libraries without a package file.
+add_library(longship_options INTERFACE)
+
+# LibTorch's wheel ships headers of another fmt than the system's spdlog is built with. A folder that
+# holds only a link to the system's fmt, placed first, makes the right one win.
+find_path(FMT_SYSTEM_DIR fmt/format.h PATHS /usr/include /usr/local/include NO_DEFAULT_PATH REQUIRED)
+set(fmt_first "${CMAKE_BINARY_DIR}/include/fmt_first")
+file(MAKE_DIRECTORY "${fmt_first}")
+file(CREATE_LINK "${FMT_SYSTEM_DIR}/fmt" "${fmt_first}/fmt" SYMBOLIC)
+target_include_directories(longship_options BEFORE INTERFACE "${fmt_first}")
+
+get_target_property(torch_includes torch INTERFACE_INCLUDE_DIRECTORIES)
+target_include_directories(longship_options SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(longship_options INTERFACE ${TORCH_LIBRARIES} Threads::Threads)
+target_compile_options(longship_options INTERFACE -pthread
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wnon-virtual-dtor>"
+  "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${LONGSHIP_WERROR}>>:-Werror>")
+target_compile_definitions(longship_options INTERFACE LONGSHIP_VERSION="${PROJECT_VERSION}")
+if(LONGSHIP_SANITIZE)
+  target_compile_options(longship_options INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=undefined;-fno-omit-frame-pointer>")
+  target_link_options(longship_options INTERFACE -fsanitize=address,undefined)
+endif()
+if(LONGSHIP_TSAN)
+  target_compile_options(longship_options INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread;-fno-omit-frame-pointer>")
+  target_link_options(longship_options INTERFACE -fsanitize=thread)
+endif()
+
+add_library(longship_hdf5 INTERFACE)
+target_include_directories(longship_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})
+target_link_libraries(longship_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
+
+add_library(longship_header_libraries INTERFACE)
+target_include_directories(longship_header_libraries SYSTEM INTERFACE
+  ${XXHASH_INCLUDE_DIR} ${FAST_FLOAT_INCLUDE_DIR} ${CXXOPTS_INCLUDE_DIR})
+target_compile_definitions(longship_header_libraries INTERFACE XXH_INLINE_ALL)
+
+# Holds nothing but the precompiled LibTorch headers that the other targets reuse.
+file(WRITE "${CMAKE_BINARY_DIR}/pch.cpp.in" "// LibTorch's headers, compiled once.\n")
+file(COPY_FILE "${CMAKE_BINARY_DIR}/pch.cpp.in" "${CMAKE_BINARY_DIR}/pch.cpp" ONLY_IF_DIFFERENT)
+add_library(longship_pch OBJECT "${CMAKE_BINARY_DIR}/pch.cpp")
+target_link_libraries(longship_pch PUBLIC longship_options)
+target_precompile_headers(longship_pch PRIVATE
+  <torch/torch.h> <map> <memory> <optional> <span> <string> <string_view> <vector>)

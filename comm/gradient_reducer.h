@@ -1,0 +1,83 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace longship::comm {
+
+// What gradients are sent as. The sum of FP16 or BF16 is made in that type by the communicator.
+enum class WireFormat { kFp32, kFp16, kBf16 };
+
+struct ReducerOptions {
+  WireFormat wire = WireFormat::kFp32;
+  int64_t bucket_bytes = int64_t{25} << 20;       // of FP32 gradient storage
+  int64_t first_bucket_bytes = int64_t{1} << 20;  // small, so that communication starts early
+};
+
+// One bucket of the layout: which parameters lie in it, at which element offsets.
+struct BucketLayout {
+  std::vector<int64_t> parameters;  // indices into the list given to the constructor
+  std::vector<int64_t> offsets;     // elements, same length
+  int64_t elements = 0;
+};
+
+// Gradients of all parameters in flat FP32 buckets, summed over ranks while backward goes on.
+//
+//   GradientReducer reducer(parameters, communicator, options);
+//   for every step:
+//     reducer.zero();
+//     for every micro-step m:
+//       reducer.begin_micro_step(/*last=*/m + 1 == micro_steps);
+//       loss.backward();                  // accumulates into .grad; in the last, buckets take off
+//     reducer.finalize();                 // .grad holds the sum over ranks of all micro-steps
+//
+// Each parameter's .grad is a view into its bucket and stays so. Buckets are filled in reverse
+// registration order and sent strictly in index order, each once a step, on every rank, also where
+// parameters got no gradient (those count as zero) and where the number of micro-steps differs.
+class GradientReducer {
+ public:
+  // parameters: leaf tensors, float32, all on one device, requires_grad; equal on all ranks.
+  // The communicator must outlive the reducer.
+  GradientReducer(std::vector<at::Tensor> parameters, Communicator& communicator,
+                  ReducerOptions options);
+  ~GradientReducer();
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
+
+  void zero();
+  void begin_micro_step(bool last);
+  // Sends what has not been sent, waits for all of it, and leaves the sums in .grad. A wire overflow
+  // shows as a non-finite gradient on every rank. On CUDA ordered on the current stream.
+  void finalize();
+  // For a rank whose step failed: sends the remaining buckets, poisoned with NaN, so that the other
+  // ranks neither hang nor use this step. finalize() must follow.
+  void poison();
+
+  // The loss scale by which the gradients are multiplied at the moment: a float32 scalar tensor on
+  // the gradients' device, a power of two; undefined means 1. Wire scales are kept without it.
+  void set_loss_scale(at::Tensor scale);
+
+  const std::vector<BucketLayout>& layout() const;
+  // The flat float32 storage of each bucket (elements,): reduced gradients after finalize().
+  const std::vector<at::Tensor>& buckets() const;
+  // Bytes handed to the communicator by this rank for one step.
+  int64_t wire_bytes_per_step() const;
+
+  // What must be kept over a resume for equal bits: the history behind the wire scales, a CPU
+  // tensor (buckets, history), with NaN where there is none yet. load_state ignores a state of
+  // another shape (other layout), and the next step then agrees on scales anew.
+  at::Tensor state() const;
+  void load_state(const at::Tensor& state);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace longship::comm

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+namespace longship::data {
+
+// Per column: normalised = (value - shift) / scale. Fitted on training rows only.
+struct Normalizer {
+  std::string kind;  // "standard" (mean, population standard deviation), "minmax", "none"
+  std::vector<std::string> columns;
+  std::vector<double> shift;
+  std::vector<double> scale;              // never zero: a constant column has scale 1
+  std::vector<std::string> constant;      // names of the columns that were found constant
+
+  // Index of a column. Throws DataError when the normaliser does not know it.
+  size_t index(const std::string& column) const;
+  // values (..., names.size()) of the named columns, in the given order; returns a new tensor.
+  at::Tensor normalize(const at::Tensor& values, const std::vector<std::string>& names) const;
+  at::Tensor denormalize(const at::Tensor& values, const std::vector<std::string>& names) const;
+};
+
+}  // namespace longship::data

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/mpi_runtime.h"
+
+namespace longship::launcher {
+
+// Whether this process was started by mpirun or another MPI launcher, told by the environment alone
+// (no MPI call): OMPI_COMM_WORLD_SIZE, PMI_SIZE, PMI_RANK, PMIX_RANK, MPI_LOCALNRANKS, ...
+bool started_by_launcher();
+// The rank that the launcher's environment gives this process; 0 without a launcher. For messages
+// that must come once although MPI has not started.
+int rank_by_environment();
+
+// The ranks of a job and what each of them runs on. One a process.
+struct Session {
+  std::unique_ptr<comm::MpiRuntime> mpi;          // null when no launcher started the process
+  std::unique_ptr<comm::Communicator> host;       // CPU tensors: agreements, small results
+  std::unique_ptr<comm::Communicator> votes;      // CPU tensors: the control channel's own
+  std::unique_ptr<comm::Communicator> gradients;  // training tensors; made by connect_devices()
+  c10::Device device = c10::Device(c10::kCPU);
+  int local_rank = 0;
+  int local_size = 1;
+  std::string host_name;
+
+  ~Session();  // gradients, votes, host, then MPI
+};
+
+// Starts MPI when a launcher started this process (never otherwise), and checks what the launcher
+// says against what MPI says: tasks of `srun` without PMI, each of which believes to be rank 0 of 1,
+// and programs of another MPI's mpirun are refused with the remedy. Throws comm::CommError (kSetup).
+std::unique_ptr<Session> start_session(std::chrono::seconds timeout);
+
+// Chooses this rank's device before any other CUDA call: CPU where there is no GPU (or backend "mpi"
+// with device_type "cpu"); the only visible GPU; else GPU number local_rank. Then makes the gradient
+// communicator: backend "auto" takes NCCL for GPUs that are one a rank, else MPI; "nccl" and "mpi"
+// insist. More ranks than GPUs on a host is an error that says so, unless the backend is "mpi".
+void connect_devices(Session& session, const std::string& backend, std::chrono::seconds timeout);
+
+}  // namespace longship::launcher

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace longship::models {
+
+// Names one draw of randomness. Dropout masks follow from (seed, step, micro_batch, layer) alone, so
+// that they do not depend on how many ranks share a step.
+struct RandomKey {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  int64_t micro_batch = 0;
+};
+
+// What a model sees. All float32 or the compute dtype, all on one device; normalised values.
+struct Inputs {
+  at::Tensor past;     // (batch, window, inputs)
+  at::Tensor future;   // (batch, horizon, features known ahead); undefined when there are none
+  at::Tensor statics;  // (batch, static features); undefined when there are none
+  at::Tensor mask;     // (batch, window, inputs) bool, true where observed; undefined: all observed
+  RandomKey random;
+};
+
+struct Forecast {
+  at::Tensor values;  // (batch, horizon, targets, outputs); outputs is 1 for a point forecast
+};
+
+// The dimensions that data and loss fix for a model.
+struct ModelShape {
+  int64_t inputs = 0;
+  int64_t window = 0;
+  int64_t horizon = 0;
+  int64_t targets = 0;
+  int64_t outputs = 1;
+};
+
+// A model. Parameters and buffers are float32 and registered under PyTorch's names, so that a
+// checkpoint's weights load in Python by name. Weights are initialised in the constructor from
+// LibTorch's default generator, which the caller has seeded.
+class Forecaster : public torch::nn::Module {
+ public:
+  virtual Forecast forward(const Inputs& inputs) = 0;
+
+  // Called once after the parameters have reached their device (for example to pack cuDNN weights).
+  virtual void on_device() {}
+
+  // One line each for the log at start, for example a dimension that Tensor Cores cannot use well.
+  virtual std::vector<std::string> advice() const { return {}; }
+};
+
+}  // namespace longship::models

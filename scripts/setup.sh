@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Installs what is missing to build and test Longship, and writes build/environment.{cmake,mk}:
+#   Debian packages     with apt-get, when root or with sudo; else prints the line to run;
+#   LibTorch, CMake     from PyPI into a virtual environment outside the clone, named after the hash
+#   and test packages   of the lock file, so that clones share it and an upgrade gets a new one;
+#   CUDA toolkit 13     the installed one, or else one from PyPI, in the same place.
+#
+# LONGSHIP_CACHE   where the environments live (default: $XDG_CACHE_HOME/longship or ~/.cache/longship)
+# LONGSHIP_CUDA    auto (default), or pypi to ignore an installed toolkit, or a toolkit's folder
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cache=${LONGSHIP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/longship}
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+debian_packages() {
+  local packages=(g++ make git ca-certificates ccache python3 python3-venv libopenmpi-dev openmpi-bin
+    openssh-client libhdf5-dev libcxxopts-dev libspdlog-dev libfmt-dev libyaml-cpp-dev
+    nlohmann-json3-dev libxxhash-dev libfast-float-dev libgtest-dev libgmock-dev)
+  local missing=() package
+  for package in "${packages[@]}" "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
+      say "packages are missing and this user may not install them; run as root:"
+      say "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+      exit 1
+    fi
+    as_root=(sudo)
+  fi
+  say "installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+    --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# python_environment LOCK_FILE: prints the folder of an environment that holds the lock's packages.
+python_environment() {
+  local lock=$1 key folder
+  key=$({ cat "$lock"; python3 -c 'import sys; print(sys.version_info[:2])'; } | sha256sum | cut -c1-12)
+  folder="$cache/$(basename "$lock" .lock)-$key"
+  mkdir -p "$cache"
+  (
+    flock 9
+    if [ ! -e "$folder/.complete" ]; then
+      say "installing $lock into $folder (once for all clones)"
+      rm -rf "$folder"
+      python3 -m venv "$folder"
+      "$folder/bin/pip" install -q --no-cache-dir --disable-pip-version-check -r "$lock" >&2
+      touch "$folder/.complete"
+    fi
+  ) 9>"$folder.lock"
+  echo "$folder"
+}
+
+site_packages() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+
+installed_toolkit() {
+  local folder
+  for folder in ${CUDA_HOME:+"$CUDA_HOME"} /usr/local/cuda /usr/local/cuda-13* \
+    "$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo /none/none/nvcc)")")")"; do
+    [ -x "$folder/bin/nvcc" ] && "$folder/bin/nvcc" --version | grep -q 'release 13\.' || continue
+    echo "$folder"
+    return 0
+  done
+  return 1
+}
+
+# PyPI's toolkit comes in wheels; nvcc and CMake expect one tree with lib64 and unversioned names.
+pypi_toolkit() {
+  local environment packages tree library
+  environment=$(python_environment requirements-cuda.lock)
+  packages=$(site_packages "$environment")/nvidia/cu13
+  tree="$environment/toolkit"
+  if [ ! -e "$tree/.complete" ]; then
+    rm -rf "$tree"
+    mkdir -p "$tree/lib/stubs"
+    ln -s lib "$tree/lib64"
+    local part
+    for part in bin include nvvm; do ln -s "$packages/$part" "$tree/$part"; done
+    for library in "$packages"/lib/*; do ln -sf "$library" "$tree/lib/"; done
+    for library in "$packages"/lib/lib*.so.*; do
+      ln -sf "$library" "$tree/lib/$(basename "${library%%.so.*}").so"
+    done
+    # The driver's library comes with the driver; to link, a stub with its name is enough.
+    [ -e "$tree/lib/stubs/libcuda.so" ] || [ -e "$packages/lib/stubs/libcuda.so" ] ||
+      gcc -shared -Wl,-soname,libcuda.so.1 -o "$tree/lib/stubs/libcuda.so" -x c /dev/null
+    touch "$tree/.complete"
+  fi
+  echo "$tree"
+}
+
+extra_packages=()
+[ "${1:-}" = --lint ] && extra_packages+=(clang-format clang-tidy)
+debian_packages "${extra_packages[@]}"
+environment=$(python_environment requirements.lock)
+site=$(site_packages "$environment")
+case ${LONGSHIP_CUDA:-auto} in
+  auto) cuda=$(installed_toolkit || pypi_toolkit) ;;
+  pypi) cuda=$(pypi_toolkit) ;;
+  *) cuda=$LONGSHIP_CUDA ;;
+esac
+
+mkdir -p build
+write_if_changed() { cmp -s - "$1" <<<"$2" || printf '%s\n' "$2" >"$1"; }
+write_if_changed build/environment.cmake "# Written by scripts/setup.sh.
+set(LONGSHIP_SITE_PACKAGES \"$site\")
+set(LONGSHIP_PYTHON \"$environment/bin/python\")
+set(CMAKE_MAKE_PROGRAM \"$environment/bin/ninja\" CACHE FILEPATH \"\")
+set(CUDAToolkit_ROOT \"$cuda\")
+set(ENV{CUDA_HOME} \"$cuda\")
+set(CUDA_TOOLKIT_ROOT_DIR \"$cuda\" CACHE PATH \"\")
+set(CMAKE_CUDA_COMPILER \"$cuda/bin/nvcc\" CACHE FILEPATH \"\")
+find_program(LONGSHIP_CCACHE ccache)
+if(LONGSHIP_CCACHE)
+  foreach(language C CXX CUDA)
+    set(CMAKE_\${language}_COMPILER_LAUNCHER
+        \"\${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;\${LONGSHIP_CCACHE}\")
+  endforeach()
+endif()"
+write_if_changed build/environment.mk "# Written by scripts/setup.sh.
+VENV := $environment
+CMAKE := $environment/bin/cmake
+CTEST := $environment/bin/ctest
+PYTHON := $environment/bin/python
+export PATH := $environment/bin:\$(PATH)"
