@@ -33,14 +33,16 @@ struct Session {
 };
 
 // Starts MPI when a launcher started this process (never otherwise), and checks what the launcher
-// says against what MPI says: tasks of `srun` without PMI, each of which believes to be rank 0 of 1,
-// and programs of another MPI's mpirun are refused with the remedy. Throws comm::CommError (kSetup).
+// says against what MPI says: tasks of `srun` without PMI, each of which believes to be rank 0 of
+// 1, and programs of another MPI's mpirun are refused with the remedy. Throws comm::CommError
+// (kSetup).
 std::unique_ptr<Session> start_session(std::chrono::seconds timeout);
 
-// Chooses this rank's device before any other CUDA call: CPU where there is no GPU (or backend "mpi"
-// with device_type "cpu"); the only visible GPU; else GPU number local_rank. Then makes the gradient
-// communicator: backend "auto" takes NCCL for GPUs that are one a rank, else MPI; "nccl" and "mpi"
-// insist. More ranks than GPUs on a host is an error that says so, unless the backend is "mpi".
+// Chooses this rank's device before any other CUDA call: CPU where there is no GPU (or
+// LONGSHIP_DEVICE=cpu); the only visible GPU; else GPU number local_rank. Then makes the gradient
+// communicator: backend "auto" takes NCCL for GPUs that are one a rank, else MPI, and for a single
+// rank the local one; "nccl" and "mpi" insist. Collective. Throws CommError (kSetup) on every rank
+// alike: more ranks than GPUs on a host (unless the backend is "mpi"); some ranks without a GPU.
 void connect_devices(Session& session, const std::string& backend, std::chrono::seconds timeout);
 
 }  // namespace longship::launcher
