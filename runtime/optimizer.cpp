@@ -1,0 +1,105 @@
+#include "runtime/optimizer.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+namespace longship::runtime {
+namespace {
+
+// Parameters with one weight decay, and lists of their tensors in the same order.
+struct Group {
+  double weight_decay = 0;
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> gradients;
+  std::vector<at::Tensor> first;   // exp_avg or momentum_buffer
+  std::vector<at::Tensor> second;  // exp_avg_sq
+};
+
+// Splits the parameters by weight decay and makes `slots_per_parameter` zeroed state tensors each.
+class GroupedOptimizer : public Optimizer {
+ public:
+  GroupedOptimizer(const Config::Optimizer& config, std::vector<NamedParameter> parameters,
+                   std::vector<std::string> states)
+      : config_(config) {
+    groups_[0].weight_decay = config.weight_decay;
+    for (const NamedParameter& parameter : parameters) {
+      const bool undecayed = !config.decay_biases && parameter.tensor.dim() < 2;
+      Group& group = groups_[undecayed ? 1 : 0];
+      group.parameters.push_back(parameter.tensor);
+      group.gradients.push_back(parameter.tensor.grad());
+      for (size_t i = 0; i < states.size(); ++i) {
+        const at::Tensor state = at::zeros_like(parameter.tensor, at::MemoryFormat::Preserve);
+        (i == 0 ? group.first : group.second).push_back(state);
+        slots_.push_back({parameter.name, states[i], state});
+      }
+    }
+  }
+
+  std::vector<OptimizerSlot> slots() override { return slots_; }
+
+  void step(const at::Tensor& lr, const at::Tensor& applied, const at::Tensor& found_inf) override {
+    const at::NoGradGuard no_grad;
+    for (Group& group : groups_) {
+      if (!group.parameters.empty()) {
+        step_group(group, lr, applied, found_inf);
+      }
+    }
+  }
+
+ protected:
+  virtual void step_group(Group& group, const at::Tensor& lr, const at::Tensor& applied,
+                          const at::Tensor& found_inf) = 0;
+  const Config::Optimizer& config() const { return config_; }
+
+ private:
+  Config::Optimizer config_;
+  Group groups_[2];
+  std::vector<OptimizerSlot> slots_;
+};
+
+class AdamW final : public GroupedOptimizer {
+ public:
+  AdamW(const Config::Optimizer& config, std::vector<NamedParameter> parameters)
+      : GroupedOptimizer(config, std::move(parameters), {"exp_avg", "exp_avg_sq"}) {}
+
+ protected:
+  void step_group(Group& group, const at::Tensor& lr, const at::Tensor& applied,
+                  const at::Tensor& found_inf) override {
+    // The kernel wants a step count for each parameter and only reads it: one serves all.
+    const std::vector<at::Tensor> steps(group.parameters.size(), applied);
+    at::_fused_adamw_(group.parameters, group.gradients, group.first, group.second, {}, steps, lr,
+                      config().beta1, config().beta2, group.weight_decay, config().eps,
+                      /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{}, found_inf);
+  }
+};
+
+class Sgd final : public GroupedOptimizer {
+ public:
+  Sgd(const Config::Optimizer& config, std::vector<NamedParameter> parameters)
+      : GroupedOptimizer(config, std::move(parameters),
+                         config.momentum > 0 ? std::vector<std::string>{"momentum_buffer"}
+                                             : std::vector<std::string>{}) {}
+
+ protected:
+  void step_group(Group& group, const at::Tensor& lr, const at::Tensor& /*applied*/,
+                  const at::Tensor& found_inf) override {
+    // A momentum buffer of zeros makes the first step equal to torch.optim.SGD's, which sets the
+    // buffer to the gradient, and needs no host-side "is this the first applied step".
+    at::_fused_sgd_(group.parameters, group.gradients, group.first, group.weight_decay,
+                    config().momentum, lr, /*dampening=*/0.0, /*nesterov=*/false,
+                    /*maximize=*/false, /*is_first_step=*/false, /*grad_scale=*/{}, found_inf);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const Config::Optimizer& config,
+                                          std::vector<NamedParameter> parameters) {
+  if (config.name == "sgd") {
+    return std::make_unique<Sgd>(config, std::move(parameters));
+  }
+  return std::make_unique<AdamW>(config, std::move(parameters));
+}
+
+}  // namespace longship::runtime

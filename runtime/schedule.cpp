@@ -1,0 +1,45 @@
+#include "runtime/schedule.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace longship::runtime {
+
+double learning_rate(const Config::Optimizer& optimizer, const Config::Schedule& schedule,
+                     int64_t applied, int64_t total_steps) {
+  const double lr = optimizer.lr;
+  if (applied < schedule.warmup_steps) {
+    return lr * static_cast<double>(applied + 1) / static_cast<double>(schedule.warmup_steps);
+  }
+  const int64_t since_warmup = applied - schedule.warmup_steps;
+  const int64_t last = std::max<int64_t>(total_steps - schedule.warmup_steps - 1, 1);
+  const double progress =
+      std::min(1.0, static_cast<double>(since_warmup) / static_cast<double>(last));
+  if (schedule.name == "cosine") {
+    return schedule.min_lr +
+           (lr - schedule.min_lr) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  }
+  if (schedule.name == "linear") {
+    return lr + (schedule.min_lr - lr) * progress;
+  }
+  if (schedule.name == "step") {
+    const auto drops = static_cast<double>(since_warmup / schedule.step_size);
+    return std::max(lr * std::pow(schedule.gamma, drops), schedule.min_lr);
+  }
+  return lr;
+}
+
+at::Tensor learning_rate_table(const Config::Optimizer& optimizer, const Config::Schedule& schedule,
+                               int64_t total_steps, c10::Device device) {
+  at::Tensor table = at::empty({total_steps + 1}, at::kFloat);
+  float* rates = table.mutable_data_ptr<float>();
+  for (int64_t step = 0; step <= total_steps; ++step) {
+    rates[step] = static_cast<float>(learning_rate(optimizer, schedule, step, total_steps));
+  }
+  return table.to(device);
+}
+
+}  // namespace longship::runtime

@@ -1,0 +1,337 @@
+#include "runtime/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <utility>
+
+#include "comm/text_collectives.h"
+#include "runtime/agreement.h"
+#include "runtime/stop_signals.h"
+#include "runtime/trainer_parts.h"
+
+namespace longship::runtime {
+namespace {
+
+constexpr int64_t kDefaultLogEvery = 25;
+constexpr double kLowLossScale = 128;
+
+// Passes micro-batches on and writes which windows they held, one JSON object a line.
+class RecordedSource : public data::BatchSource {
+ public:
+  RecordedSource(data::BatchSource& source, const std::string& path) : source_(source) {
+    if (!path.empty()) {
+      file_.open(path, std::ios::app);
+      if (!file_) {
+        throw ConfigError("cannot write " + path + " (log.sample_order)");
+      }
+    }
+  }
+
+  data::MicroBatch next() override {
+    data::MicroBatch batch = source_.next();
+    if (file_.is_open()) {
+      nlohmann::json line = {{"step", batch.step + 1},
+                             {"micro_batch", batch.micro_batch},
+                             {"windows", batch.windows}};
+      file_ << line.dump() << '\n' << std::flush;
+    }
+    return batch;
+  }
+
+ private:
+  data::BatchSource& source_;
+  std::ofstream file_;
+};
+
+}  // namespace
+
+bool EarlyStop::observe(double metric, int64_t step, int64_t patience) {
+  if (std::isfinite(metric) && (!best || metric < *best)) {
+    best = metric;
+    best_step = step;
+    evaluations_since_best = 0;
+    return true;
+  }
+  ++evaluations_since_best;
+  stopped = patience > 0 && evaluations_since_best >= patience;
+  return false;
+}
+
+Trainer::Trainer(TrainerParts parts)
+    : parts_(std::move(parts)),
+      order_(static_cast<uint64_t>(parts_.config.run.seed), parts_.dataset->fingerprint(),
+             parts_.plan.windows, parts_.config.data.shuffle),
+      reducer_(make_reducer(parts_.config.comm, *parts_.model, parts_.context.gradients)),
+      optimizer_(make_optimizer(parts_.config.optimizer, named_parameters(*parts_.model))),
+      scaler_(parts_.precision, parts_.config.precision.init_scale,
+              parts_.config.precision.growth_interval, parts_.context.device),
+      pipe_(parts_.context.device),
+      channel_(parts_.context.votes),
+      log_every_(parts_.config.log.every_steps > 0 ? parts_.config.log.every_steps
+                                                   : kDefaultLogEvery) {
+  train_step_ = std::make_unique<TrainStep>(
+      StepParts{*parts_.model, *reducer_, *optimizer_, scaler_, parts_.context.device},
+      parts_.config, parts_.plan, parts_.precision,
+      FaultInjection::from_environment(parts_.context.rank()));
+  check_equal_start();
+}
+
+Trainer::~Trainer() = default;
+
+// A rank that starts from other weights would never be noticed: gradients are averaged all the same.
+void Trainer::check_equal_start() {
+  const int64_t mine = parameter_checksum(*parts_.model);
+  const at::Tensor extremes = at::tensor({mine, -mine}, at::kLong);
+  parts_.context.host.all_reduce(extremes, comm::ReduceOp::kMax);
+  if (extremes[0].item<int64_t>() != -extremes[1].item<int64_t>()) {
+    throw AgreedError(ExitCode::kInternal,
+                      "the ranks start from different weights: are all of them the same build on "
+                      "the same kind of machine?");
+  }
+}
+
+bool Trainer::finished() const { return early_stop_.stopped || step_ >= parts_.plan.total_steps; }
+
+ExitCode Trainer::run() {
+  const StopSignals signals;
+  parts_.model->train();
+  saved_at_ = std::chrono::steady_clock::now();
+  interval_.begin = saved_at_;
+  data::BatchLoader loader(parts_.dataset, order_, parts_.plan.loader_plan(step_),
+                           parts_.context.device);
+  std::unique_ptr<RecordedSource> source;
+  collectively(parts_.context.host, parts_.context.host_name, [&] {
+    source = std::make_unique<RecordedSource>(loader, parts_.order_log);
+  });
+  if (step_ == 0 && parts_.config.checkpoint.at_start) {
+    save(/*best=*/false);
+  }
+
+  while (!finished()) {
+    train_step_->run(step_, *source, pipe_);
+    ++step_;
+    take_statistics(/*all=*/false);
+    cast_votes();
+    Decision decision = channel_.after_step();
+    if (finished()) {
+      const Decision late = channel_.drain();
+      decision.error = decision.error || late.error;
+    }
+    if (decision.error) {
+      settle();
+    }
+    const bool best = evaluation_due() && run_evaluation();
+    if (best || finished() || save_due(decision)) {
+      save(best);
+    }
+    if (decision.stop && !finished()) {
+      channel_.drain();
+      parts_.context.log->info("stopped at step {} of {}; start it again to go on", step_,
+                               parts_.plan.total_steps);
+      return ExitCode::kStopped;
+    }
+  }
+  channel_.drain();
+  return ExitCode::kDone;
+}
+
+// Reads what earlier steps left behind. Every rank reads the same steps at the same point, so that
+// the collectives in log_interval() and the end on divergence are reached by all.
+void Trainer::take_statistics(bool all) {
+  while (const std::optional<StepStatistics> statistics = pipe_.pop(all)) {
+    ++interval_.steps;
+    interval_.exposed_comm_ms += statistics->exposed_comm_ms;
+    if (statistics->skipped) {
+      ++interval_.skipped;
+    } else {
+      interval_.loss += statistics->loss;
+      ++interval_.good_steps;
+    }
+    if (statistics->consecutive_skips >= parts_.config.train.max_skipped) {
+      end_as_diverged(*statistics);
+    }
+    if (statistics->step % log_every_ == 0 || statistics->step == parts_.plan.total_steps) {
+      log_interval(*statistics);
+    }
+  }
+}
+
+void Trainer::log_interval(const StepStatistics& last) {
+  // The loss is the mean over the interval's steps that were applied; a skipped step has none.
+  const at::Tensor loss = at::full({1}, interval_.loss, at::kDouble);
+  parts_.context.host.all_reduce(loss, comm::ReduceOp::kSum);
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - interval_.begin).count();
+
+  MetricRecord record;
+  record.step = last.step;
+  record.applied = last.applied;
+  record.epoch = parts_.plan.epoch(last.step);
+  record.split = "train";
+  record.loss = interval_.good_steps > 0
+                    ? loss.item<double>() / static_cast<double>(interval_.good_steps)
+                    : std::nan("");
+  record.grad_norm = last.grad_norm;
+  record.lr = last.lr;
+  record.loss_scale = last.loss_scale;
+  record.skipped = interval_.skipped;
+  record.samples_per_s =
+      static_cast<double>(interval_.steps * parts_.plan.batch_size) / std::max(seconds, 1e-9);
+  record.exposed_comm_ms = interval_.exposed_comm_ms / static_cast<double>(interval_.steps);
+  for (MetricSink* sink : parts_.sinks) {
+    sink->write(record);
+  }
+  if (parts_.progress != nullptr) {
+    parts_.progress->update(record);
+  }
+  if (scaler_.enabled() && last.loss_scale < kLowLossScale && !low_scale_said_) {
+    parts_.context.log->warn(
+        "step {}: the loss scale has fallen to {}: gradients overflow again and again; lower the "
+        "learning rate, clip (train.clip_norm) or train in bf16",
+        last.step, last.loss_scale);
+    low_scale_said_ = true;
+  }
+  interval_ = LogInterval{};
+  interval_.begin = now;
+}
+
+// The optimizer has done nothing for max_skipped steps, on every rank alike. The weights are those of
+// the last applied step, so the step can be run again to find out where the first value went wrong.
+void Trainer::end_as_diverged(const StepStatistics& last) {
+  agree(parts_.context.host, parts_.context.host_name, train_step_->failure());
+  std::string finding;
+  collectively(parts_.context.host, parts_.context.host_name, [&] {
+    data::LoaderPlan plan = parts_.plan.loader_plan(last.step - 1);
+    plan.end_step = last.step;
+    data::BatchLoader loader(parts_.dataset, order_, plan, parts_.context.device);
+    for (int64_t m = 0; m < parts_.plan.micro_steps() && finding.empty(); ++m) {
+      finding = train_step_->diagnose(last.step - 1, loader.next());
+    }
+  });
+  const std::vector<std::string> findings =
+      comm::all_gather_text(parts_.context.host, finding);
+  std::string text = "training diverged: the last " + std::to_string(last.consecutive_skips) +
+                     " steps up to step " + std::to_string(last.step) +
+                     " gave gradients that are not finite and were skipped";
+  for (size_t rank = 0; rank < findings.size(); ++rank) {
+    if (!findings[rank].empty()) {
+      text += "; on rank " + std::to_string(rank) + " " + findings[rank];
+      break;
+    }
+  }
+  text += ". The newest checkpoint is of step " + std::to_string(std::max<int64_t>(saved_step_, 0)) +
+          "; lower optimizer.lr, set train.clip_norm, or look at the data.";
+  throw AgreedError(ExitCode::kDiverged, text);
+}
+
+// Before anything but a step: no rank may have failed, and no statistics may be outstanding.
+void Trainer::settle() {
+  agree(parts_.context.host, parts_.context.host_name, train_step_->failure());
+  take_statistics(/*all=*/true);
+}
+
+void Trainer::cast_votes() {
+  if (train_step_->failure()) {
+    channel_.cast(Vote::kError);
+  }
+  if (StopSignals::received() != 0) {
+    channel_.cast(Vote::kStop);
+  }
+  // One clock decides for all.
+  const double minutes = parts_.config.checkpoint.every_minutes;
+  const std::chrono::duration<double, std::ratio<60>> since_save =
+      std::chrono::steady_clock::now() - saved_at_;
+  if (parts_.context.leader() && minutes > 0 && since_save.count() >= minutes && !save_voted_) {
+    channel_.cast(Vote::kSave);
+    save_voted_ = true;
+  }
+  if (parts_.run_directory != nullptr) {
+    parts_.run_directory->refresh();
+  }
+}
+
+bool Trainer::evaluation_due() const {
+  const Config::Eval& eval = parts_.config.eval;
+  if (parts_.dataset->windows(data::Split::kValidation) == 0 ||
+      (eval.every_epochs <= 0 && eval.every_steps <= 0)) {
+    return false;
+  }
+  const auto evaluations = [&](int64_t step) {
+    return std::floor(parts_.plan.epoch(step) / eval.every_epochs);
+  };
+  return step_ == parts_.plan.total_steps ||
+         (eval.every_steps > 0 && step_ % eval.every_steps == 0) ||
+         (eval.every_epochs > 0 && evaluations(step_) > evaluations(step_ - 1));
+}
+
+bool Trainer::save_due(const Decision& decision) const {
+  const int64_t every = parts_.config.checkpoint.every_steps;
+  return decision.save || decision.stop || (every > 0 && step_ % every == 0);
+}
+
+// True when this evaluation is the best so far.
+bool Trainer::run_evaluation() {
+  settle();
+  const Config& config = parts_.config;
+  EvaluationRequest request;
+  request.split = data::Split::kValidation;
+  request.batch_size = config.eval.batch_size;
+  request.max_windows = config.eval.max_windows;
+  request.point_output = point_output(config.train);
+  const Evaluation evaluation =
+      evaluate(*parts_.model, *parts_.dataset, request, parts_.precision, parts_.context.device,
+               parts_.context.host, parts_.context.host_name);
+  const Scores normalized = evaluation.normalized(Evaluation::Of::kModel);
+  const Scores original = evaluation.original(Evaluation::Of::kModel);
+  const double metric = config.eval.metric == "mae" ? normalized.mae : normalized.mse;
+  const bool best = early_stop_.observe(metric, step_, config.eval.patience);
+
+  MetricRecord record;
+  record.step = step_;
+  record.applied = train_step_->applied();
+  record.epoch = parts_.plan.epoch(step_);
+  record.split = data::to_string(data::Split::kValidation);
+  record.loss = metric;
+  record.extra = {{"mse", normalized.mse},
+                  {"mae", normalized.mae},
+                  {"rmse_original", original.rmse},
+                  {"mae_original", original.mae}};
+  for (MetricSink* sink : parts_.sinks) {
+    sink->write(record);
+  }
+  parts_.context.log->info("step {}: validation {} {:.6g} (rmse {:.4g} in original units){}", step_,
+                           config.eval.metric, metric, original.rmse,
+                           best ? ", the best so far" : "");
+  if (early_stop_.stopped) {
+    parts_.context.log->info(
+        "step {}: stopping early: no better {} for {} evaluations (eval.patience); the best was "
+        "{:.6g} at step {}",
+        step_, config.eval.metric, early_stop_.evaluations_since_best,
+        early_stop_.best.value_or(std::nan("")), early_stop_.best_step);
+  }
+  interval_.begin = std::chrono::steady_clock::now();
+  return best;
+}
+
+void Trainer::save(bool best) {
+  settle();
+  const TrainingState state = capture();
+  if (!all_finite(state)) {
+    throw AgreedError(ExitCode::kDiverged,
+                      "training diverged: the weights at step " + std::to_string(step_) +
+                          " are not finite; no checkpoint of them was written");
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string path = parts_.checkpointer.save(state, best);
+  saved_at_ = std::chrono::steady_clock::now();
+  saved_step_ = step_;
+  save_voted_ = false;
+  parts_.context.log->info("step {}: checkpoint {} written in {:.2f} s", step_, path,
+                           std::chrono::duration<double>(saved_at_ - begin).count());
+  interval_.begin = saved_at_;
+}
+
+}  // namespace longship::runtime

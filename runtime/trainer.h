@@ -1,0 +1,118 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/gradient_reducer.h"
+#include "data/batch_loader.h"
+#include "data/dataset.h"
+#include "models/forecaster.h"
+#include "runtime/batch_plan.h"
+#include "runtime/checkpoint.h"
+#include "runtime/config.h"
+#include "runtime/context.h"
+#include "runtime/control_channel.h"
+#include "runtime/error.h"
+#include "runtime/evaluator.h"
+#include "runtime/logging.h"
+#include "runtime/metrics.h"
+#include "runtime/optimizer.h"
+#include "runtime/precision.h"
+#include "runtime/run_directory.h"
+#include "runtime/step_statistics.h"
+#include "runtime/train_step.h"
+
+namespace longship::runtime {
+
+// Best evaluation so far, and whether training has stopped because no better one came.
+struct EarlyStop {
+  std::optional<double> best;
+  int64_t best_step = 0;
+  int64_t evaluations_since_best = 0;
+  bool stopped = false;
+
+  // Takes in a metric (lower is better; a NaN is never the best); true when it is the best so far.
+  bool observe(double metric, int64_t step, int64_t patience);
+};
+
+struct TrainerParts {
+  Context& context;
+  Config config;  // as the run directory holds it
+  std::shared_ptr<const data::Dataset> dataset;
+  std::shared_ptr<models::Forecaster> model;  // on the device, initialised equally on all ranks
+  BatchPlan plan;
+  PrecisionMode precision = PrecisionMode::kFp32;
+  Checkpointer& checkpointer;
+  RunDirectory* run_directory = nullptr;  // rank 0 only
+  std::vector<MetricSink*> sinks;         // rank 0 only
+  Progress* progress = nullptr;           // rank 0 only
+  std::string order_log;                  // file for log.sample_order; empty: off
+};
+
+// Trains a model over all ranks from a step to the end of the plan: steps, logs, evaluations, early
+// stopping, checkpoints, agreed ends. Every method is collective.
+class Trainer {
+ public:
+  explicit Trainer(TrainerParts parts);
+  ~Trainer();
+
+  // Continues from a checkpoint. Throws CheckpointError when it holds another model, ConfigError when
+  // the data or the sample order is another one.
+  void restore(const TrainingState& state);
+
+  // Whether there is nothing left to do.
+  bool finished() const;
+  int64_t step() const { return step_; }
+
+  // Trains to the end (kDone), to a stop that all ranks agreed on (kStopped, saved), or throws.
+  ExitCode run();
+
+  // The layout of gradient buckets, for the start-up table.
+  const comm::GradientReducer& reducer() const { return *reducer_; }
+
+ private:
+  struct LogInterval {
+    double loss = 0;
+    int64_t good_steps = 0;
+    int64_t skipped = 0;
+    int64_t steps = 0;
+    double exposed_comm_ms = 0;
+    std::chrono::steady_clock::time_point begin;
+  };
+
+  void check_equal_start();
+  void take_statistics(bool all);
+  void log_interval(const StepStatistics& last);
+  [[noreturn]] void end_as_diverged(const StepStatistics& last);
+  void settle();
+  void cast_votes();
+  bool evaluation_due() const;
+  bool save_due(const Decision& decision) const;
+  bool run_evaluation();
+  void save(bool best);
+  TrainingState capture() const;
+  nlohmann::json scalars() const;
+
+  TrainerParts parts_;
+  data::SampleOrder order_;
+  std::unique_ptr<comm::GradientReducer> reducer_;
+  std::unique_ptr<Optimizer> optimizer_;
+  LossScaler scaler_;
+  std::unique_ptr<TrainStep> train_step_;
+  StatisticsPipe pipe_;
+  ControlChannel channel_;
+  EarlyStop early_stop_;
+  LogInterval interval_;
+  int64_t step_ = 0;        // completed steps
+  int64_t saved_step_ = -1;
+  int64_t log_every_;
+  bool low_scale_said_ = false;
+  bool save_voted_ = false;
+  std::chrono::steady_clock::time_point saved_at_;
+};
+
+}  // namespace longship::runtime

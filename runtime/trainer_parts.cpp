@@ -1,0 +1,59 @@
+#include "runtime/trainer_parts.h"
+
+#include <ATen/ATen.h>
+#include <xxhash.h>
+
+namespace longship::runtime {
+namespace {
+constexpr double kDefaultBucketMib = 25;
+constexpr double kMib = 1 << 20;
+}  // namespace
+
+std::vector<NamedParameter> named_parameters(const models::Forecaster& model) {
+  std::vector<NamedParameter> parameters;
+  for (const auto& item : model.named_parameters()) {
+    if (item.value().requires_grad()) {
+      parameters.push_back({item.key(), item.value()});
+    }
+  }
+  return parameters;
+}
+
+comm::ReducerOptions reducer_options(const Config::Comm& config) {
+  comm::ReducerOptions options;
+  options.wire = config.wire == "fp16"   ? comm::WireFormat::kFp16
+                 : config.wire == "bf16" ? comm::WireFormat::kBf16
+                                         : comm::WireFormat::kFp32;
+  const double mib = config.bucket_mib > 0 ? config.bucket_mib : kDefaultBucketMib;
+  options.bucket_bytes = static_cast<int64_t>(mib * kMib);
+  options.first_bucket_bytes = std::min(options.first_bucket_bytes, options.bucket_bytes);
+  return options;
+}
+
+std::unique_ptr<comm::GradientReducer> make_reducer(const Config::Comm& config,
+                                                    const models::Forecaster& model,
+                                                    comm::Communicator& communicator) {
+  std::vector<at::Tensor> tensors;
+  for (const NamedParameter& parameter : named_parameters(model)) {
+    tensors.push_back(parameter.tensor);
+  }
+  return std::make_unique<comm::GradientReducer>(std::move(tensors), communicator,
+                                                 reducer_options(config));
+}
+
+int64_t parameter_checksum(const models::Forecaster& model) {
+  uint64_t hash = 0;
+  const auto add = [&hash](const at::Tensor& tensor) {
+    const at::Tensor bytes = tensor.detach().to(at::kCPU).contiguous();
+    hash = XXH3_64bits_withSeed(bytes.const_data_ptr(), bytes.nbytes(), hash);
+  };
+  for (const at::Tensor& parameter : model.parameters()) {
+    add(parameter);
+  }
+  for (const at::Tensor& buffer : model.buffers()) {
+    add(buffer);
+  }
+  return static_cast<int64_t>(hash >> 2);
+}
+
+}  // namespace longship::runtime

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/gradient_reducer.h"
+#include "models/forecaster.h"
+#include "runtime/config.h"
+#include "runtime/optimizer.h"
+
+namespace longship::runtime {
+
+// The trainable parameters under their checkpoint names, in registration order.
+std::vector<NamedParameter> named_parameters(const models::Forecaster& model);
+
+// comm.bucket_mib and comm.wire as the reducer's options.
+comm::ReducerOptions reducer_options(const Config::Comm& config);
+std::unique_ptr<comm::GradientReducer> make_reducer(const Config::Comm& config,
+                                                    const models::Forecaster& model,
+                                                    comm::Communicator& communicator);
+
+// A hash of all parameters' and buffers' bytes, non-negative and below 2^62; copies them to the CPU.
+int64_t parameter_checksum(const models::Forecaster& model);
+
+}  // namespace longship::runtime
