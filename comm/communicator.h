@@ -28,8 +28,8 @@ class Work {
 // only one tensor is given. With CPU tensors a call returns when the result is there; with CUDA
 // tensors the result is ordered on the current stream.
 //
-// Dtypes: float32, float64, float16, bfloat16, int32, int64, uint8 (kMax and kMin need no half types).
-// Not thread-safe: one thread calls, except where an implementation says more.
+// Dtypes: float32, float64, float16, bfloat16, int32, int64, uint8 (kMax and kMin need no half
+// types). Not thread-safe: one thread calls, except where an implementation says more.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -52,7 +52,9 @@ class Communicator {
   virtual void reduce_scatter(const at::Tensor& input, at::Tensor output, ReduceOp op) = 0;
   virtual void barrier() = 0;
 
-  void all_reduce(at::Tensor tensor, ReduceOp op) { all_reduce_async(std::move(tensor), op)->wait(); }
+  void all_reduce(at::Tensor tensor, ReduceOp op) {
+    all_reduce_async(std::move(tensor), op)->wait();
+  }
 };
 
 }  // namespace longship::comm

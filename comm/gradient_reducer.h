@@ -52,8 +52,8 @@ class GradientReducer {
 
   void zero();
   void begin_micro_step(bool last);
-  // Sends what has not been sent, waits for all of it, and leaves the sums in .grad. A wire overflow
-  // shows as a non-finite gradient on every rank. On CUDA ordered on the current stream.
+  // Sends what has not been sent, waits for all of it, and leaves the sums in .grad. A wire
+  // overflow shows as a non-finite gradient on every rank. On CUDA ordered on the current stream.
   void finalize();
   // For a rank whose step failed: sends the remaining buckets, poisoned with NaN, so that the other
   // ranks neither hang nor use this step. finalize() must follow.

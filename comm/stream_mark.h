@@ -1,0 +1,29 @@
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+#include <optional>
+
+namespace longship::comm {
+
+// The stream that operations on this device are put on now by this thread.
+c10::Stream current_stream(c10::Device device);
+
+// A point in a stream's order, through LibTorch's device-independent events. On the CPU, where work
+// is done when the call returns, every member does nothing and reached() is true.
+class StreamMark {
+ public:
+  // Marks the present end of the device's current stream.
+  void record(c10::Device device);
+  // Makes the device's current stream wait for the mark; does not block the host.
+  void block(c10::Device device) const;
+  // Whether the stream has passed the mark; true when nothing was recorded. Never blocks.
+  bool reached() const;
+
+ private:
+  std::optional<c10::Event> event_;
+};
+
+}  // namespace longship::comm
