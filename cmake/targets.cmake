@@ -24,6 +24,8 @@ endfunction()
 # The LibTorch headers cost half a minute of compile time a file; they are compiled once.
 function(longship_reuse_pch target)
   target_precompile_headers(${target} REUSE_FROM longship_pch)
+  # Programs would be compiled with -fPIE, which does not take headers that were compiled with -fPIC.
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fPIC>")
 endfunction()
 
 # longship_unit_tests(FOLDER comm LINK ...): tests/FOLDER/*_test.cpp as one program and one test.
