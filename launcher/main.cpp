@@ -1,1 +1,66 @@
-int main() { return 0; }
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "launcher/command.h"
+#include "launcher/session.h"
+#include "runtime/error.h"
+
+namespace {
+
+using longship::launcher::Command;
+
+std::vector<Command> commands() {
+  using namespace longship::launcher;
+  return {train_command(), evaluate_command(), data_command(),  checkpoint_command(),
+          init_command(),  doctor_command(),   launch_command()};
+}
+
+std::string usage(const std::vector<Command>& all) {
+  std::string text = "Longship " LONGSHIP_VERSION
+                     ": trains time-series models on many GPUs of many machines.\n\n"
+                     "Usage: longship COMMAND [...]\n\nCommands:\n";
+  for (const Command& command : all) {
+    text +=
+        "  " + command.name + std::string(12 - command.name.size(), ' ') + command.summary + "\n";
+  }
+  return text + "\n`longship COMMAND --help` tells more. First steps: longship init my-run\n";
+}
+
+int run(const std::vector<std::string>& words) {
+  const std::vector<Command> all = commands();
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    std::fputs(usage(all).c_str(), words.empty() ? stderr : stdout);
+    return static_cast<int>(words.empty() ? longship::runtime::ExitCode::kUsage
+                                          : longship::runtime::ExitCode::kDone);
+  }
+  if (words[0] == "--version") {
+    std::puts("longship " LONGSHIP_VERSION);
+    return 0;
+  }
+  for (const Command& command : all) {
+    if (command.name == words[0]) {
+      return command.run({words.begin() + 1, words.end()});
+    }
+  }
+  throw longship::runtime::UsageError("there is no command '" + words[0] +
+                                      "'; see longship --help");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A closed pipe behind the console must not end a training.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    // Outside the commands that ranks share, every rank meets the same error: one tells it.
+    if (longship::launcher::rank_by_environment() == 0) {
+      std::fprintf(stderr, "longship: error: %s\n", error.what());
+    }
+    return static_cast<int>(longship::runtime::exit_code_of(error));
+  }
+}

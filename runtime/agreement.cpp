@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "comm/error.h"
 #include "comm/text_collectives.h"
 
 namespace longship::runtime {

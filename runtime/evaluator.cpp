@@ -33,7 +33,9 @@ std::vector<int64_t> windows_of_batch(int64_t batch, int64_t batch_size, int64_t
 
 Evaluation::Evaluation(std::vector<std::string> targets, std::vector<double> target_scales,
                        int64_t horizon, int64_t season)
-    : targets_(std::move(targets)), season_(season), scales_(at::tensor(target_scales, at::kDouble)) {
+    : targets_(std::move(targets)),
+      season_(season),
+      scales_(at::tensor(target_scales, at::kDouble)) {
   sums_ = at::zeros({1 + 3 * 2, horizon, static_cast<int64_t>(targets_.size())}, at::kDouble);
 }
 
@@ -50,7 +52,9 @@ void add_errors(at::Tensor sums, int64_t row, const at::Tensor& forecast, const 
   sums[row + kAbsolute].add_(error.abs().sum(0));
 }
 
-int64_t row_of(Evaluation::Of of) { return 1 + 2 * static_cast<int64_t>(of); }
+int64_t row_of(Evaluation::Of of) {
+  return 1 + 2 * static_cast<int64_t>(of);
+}
 
 }  // namespace
 
@@ -81,7 +85,9 @@ void Evaluation::reduce(comm::Communicator& host) {
   host.all_reduce(sums_, comm::ReduceOp::kSum);
 }
 
-double Evaluation::observed_values() const { return sums_[kCount].sum().item<double>(); }
+double Evaluation::observed_values() const {
+  return sums_[kCount].sum().item<double>();
+}
 
 Scores Evaluation::scores(Of of, bool original_units, std::optional<int64_t> step,
                           std::optional<size_t> target) const {
@@ -109,8 +115,12 @@ Scores Evaluation::scores(Of of, bool original_units, std::optional<int64_t> ste
   return result;
 }
 
-Scores Evaluation::normalized(Of of) const { return scores(of, false, {}, {}); }
-Scores Evaluation::original(Of of) const { return scores(of, true, {}, {}); }
+Scores Evaluation::normalized(Of of) const {
+  return scores(of, false, {}, {});
+}
+Scores Evaluation::original(Of of) const {
+  return scores(of, true, {}, {});
+}
 Scores Evaluation::original_of_target(Of of, size_t target) const {
   return scores(of, true, {}, target);
 }
@@ -120,7 +130,9 @@ Scores Evaluation::normalized_of_target(Of of, size_t target) const {
 Scores Evaluation::normalized_of_step(Of of, int64_t step) const {
   return scores(of, false, step, {});
 }
-Scores Evaluation::original_of_step(Of of, int64_t step) const { return scores(of, true, step, {}); }
+Scores Evaluation::original_of_step(Of of, int64_t step) const {
+  return scores(of, true, step, {});
+}
 
 int64_t evaluated_windows(const data::Dataset& dataset, const EvaluationRequest& request) {
   const int64_t available = dataset.windows(request.split);

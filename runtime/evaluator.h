@@ -23,8 +23,8 @@ struct Scores {
 
 // Errors of a model and of the naive forecasts over a split: every window counted exactly once,
 // values that were filled in rather than measured left out. Sums are made in double precision over
-// fixed batches of windows, so the result depends neither on the batch size nor on the ranks but for
-// the last digits of a double.
+// fixed batches of windows, so the result depends neither on the batch size nor on the ranks but
+// for the last digits of a double.
 class Evaluation {
  public:
   // season: rows after which the seasonal naive forecast repeats; 0 for none.
@@ -38,7 +38,9 @@ class Evaluation {
   // Adds up all ranks' sums. Collective, one all-reduce.
   void reduce(comm::Communicator& host);
 
-  bool has_seasonal() const { return season_ > 0; }
+  // Rows after which the seasonal naive forecast repeats; 0 when it was not asked for, or when a
+  // window holds no full season.
+  int64_t season() const { return season_; }
   double observed_values() const;  // target values compared
 
   enum class Of { kModel, kNaive, kSeasonalNaive };
@@ -56,7 +58,7 @@ class Evaluation {
   std::vector<std::string> targets_;
   int64_t season_;
   at::Tensor scales_;  // (targets,) float64
-  at::Tensor sums_;    // (1 + 3 * 2, horizon, targets) float64: count, then squared, absolute of each
+  at::Tensor sums_;  // (1 + 3 * 2, horizon, targets) float64: count, then squared, absolute of each
 };
 
 struct EvaluationRequest {
@@ -71,8 +73,8 @@ struct EvaluationRequest {
 // Windows that an evaluation looks at.
 int64_t evaluated_windows(const data::Dataset& dataset, const EvaluationRequest& request);
 
-// The season in rows that follows from the time between rows: a day for steps under a day that divide
-// it, a week for daily rows; 0 when unknown.
+// The season in rows that follows from the time between rows: a day for steps under a day that
+// divide it, a week for daily rows; 0 when unknown.
 int64_t season_of(const data::Dataset& dataset, int64_t configured);
 
 // Evaluates the model over a split on all ranks; each takes a run of the batches. Collective: one

@@ -6,13 +6,13 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/error.h"
+#include "comm/error.h"
 #include "runtime/schedule.h"
 
 namespace longship::runtime {
 
-TrainStep::TrainStep(StepParts parts, const Config& config, BatchPlan plan,
-                     PrecisionMode precision, FaultInjection fault)
+TrainStep::TrainStep(StepParts parts, const Config& config, BatchPlan plan, PrecisionMode precision,
+                     FaultInjection fault)
     : parts_(parts),
       plan_(std::move(plan)),
       precision_(precision),
@@ -20,8 +20,8 @@ TrainStep::TrainStep(StepParts parts, const Config& config, BatchPlan plan,
       loss_(make_loss(config.train)),
       seed_(static_cast<uint64_t>(config.run.seed)),
       clip_norm_(config.train.clip_norm),
-      learning_rates_(learning_rate_table(config.optimizer, config.schedule, plan_.total_steps,
-                                          parts.device)) {
+      learning_rates_(
+          learning_rate_table(config.optimizer, config.schedule, plan_.total_steps, parts.device)) {
   const auto options = at::TensorOptions().device(parts.device);
   applied_ = at::zeros({1}, options.dtype(at::kLong));
   consecutive_skips_ = at::zeros({}, options.dtype(at::kFloat));
@@ -102,10 +102,10 @@ void TrainStep::run(int64_t step, data::BatchSource& source, StatisticsPipe& pip
   consecutive_skips_.add_(1).mul_(skipped);
   parts_.scaler.update();
 
-  pipe.push(step + 1, at::stack({loss_sum_.to(at::kDouble), norm.to(at::kDouble),
-                                 skipped.to(at::kDouble), scale_used.to(at::kDouble),
-                                 lr.to(at::kDouble), applied_.squeeze(0).to(at::kDouble),
-                                 consecutive_skips_.to(at::kDouble)}));
+  pipe.push(step + 1,
+            at::stack({loss_sum_.to(at::kDouble), norm.to(at::kDouble), skipped.to(at::kDouble),
+                       scale_used.to(at::kDouble), lr.to(at::kDouble),
+                       applied_.squeeze(0).to(at::kDouble), consecutive_skips_.to(at::kDouble)}));
 }
 
 std::string TrainStep::diagnose(int64_t step, const data::MicroBatch& batch) {
@@ -126,8 +126,12 @@ std::string TrainStep::diagnose(int64_t step, const data::MicroBatch& batch) {
   return "";
 }
 
-int64_t TrainStep::applied() const { return applied_.item<int64_t>(); }
+int64_t TrainStep::applied() const {
+  return applied_.item<int64_t>();
+}
 
-void TrainStep::set_applied(int64_t applied) { applied_.fill_(applied); }
+void TrainStep::set_applied(int64_t applied) {
+  applied_.fill_(applied);
+}
 
 }  // namespace longship::runtime

@@ -37,17 +37,18 @@ class TrainStep {
   TrainStep(StepParts parts, const Config& config, BatchPlan plan, PrecisionMode precision,
             FaultInjection fault);
 
-  // Step number `step` (0-based) with this rank's micro-batches from `source`. Its statistics go into
-  // `pipe`. When a micro-step throws, the rank still takes part in every collective of the step and of
-  // the steps after it, poisoned so that all ranks skip them, and failure() tells; only a CommError
-  // comes out as an exception.
+  // Step number `step` (0-based) with this rank's micro-batches from `source`. Its statistics go
+  // into `pipe`. When a micro-step throws, the rank still takes part in every collective of the
+  // step and of the steps after it, poisoned so that all ranks skip them, and failure() tells; only
+  // a CommError comes out as an exception.
   void run(int64_t step, data::BatchSource& source, StatisticsPipe& pipe);
 
   // What stopped this rank, or null.
   std::exception_ptr failure() const { return failure_; }
 
-  // Runs the forward and backward of `batch` without communication and without a step, and says what
-  // is not finite: the loss, or parameters by name; empty when all is finite. Clobbers gradients.
+  // Runs the forward and backward of `batch` without communication and without a step, and says
+  // what is not finite: the loss, or parameters by name; empty when all is finite. Clobbers
+  // gradients.
   std::string diagnose(int64_t step, const data::MicroBatch& batch);
 
   // Optimizer steps applied; synchronises.

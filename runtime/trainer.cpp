@@ -33,9 +33,8 @@ class RecordedSource : public data::BatchSource {
   data::MicroBatch next() override {
     data::MicroBatch batch = source_.next();
     if (file_.is_open()) {
-      nlohmann::json line = {{"step", batch.step + 1},
-                             {"micro_batch", batch.micro_batch},
-                             {"windows", batch.windows}};
+      nlohmann::json line = {
+          {"step", batch.step + 1}, {"micro_batch", batch.micro_batch}, {"windows", batch.windows}};
       file_ << line.dump() << '\n' << std::flush;
     }
     return batch;
@@ -81,7 +80,8 @@ Trainer::Trainer(TrainerParts parts)
 
 Trainer::~Trainer() = default;
 
-// A rank that starts from other weights would never be noticed: gradients are averaged all the same.
+// A rank that starts from other weights would never be noticed: gradients are averaged all the
+// same.
 void Trainer::check_equal_start() {
   const int64_t mine = parameter_checksum(*parts_.model);
   const at::Tensor extremes = at::tensor({mine, -mine}, at::kLong);
@@ -93,7 +93,9 @@ void Trainer::check_equal_start() {
   }
 }
 
-bool Trainer::finished() const { return early_stop_.stopped || step_ >= parts_.plan.total_steps; }
+bool Trainer::finished() const {
+  return early_stop_.stopped || step_ >= parts_.plan.total_steps;
+}
 
 ExitCode Trainer::run() {
   const StopSignals signals;
@@ -103,9 +105,8 @@ ExitCode Trainer::run() {
   data::BatchLoader loader(parts_.dataset, order_, parts_.plan.loader_plan(step_),
                            parts_.context.device);
   std::unique_ptr<RecordedSource> source;
-  collectively(parts_.context.host, parts_.context.host_name, [&] {
-    source = std::make_unique<RecordedSource>(loader, parts_.order_log);
-  });
+  collectively(parts_.context.host, parts_.context.host_name,
+               [&] { source = std::make_unique<RecordedSource>(loader, parts_.order_log); });
   if (step_ == 0 && parts_.config.checkpoint.at_start) {
     save(/*best=*/false);
   }
@@ -198,8 +199,9 @@ void Trainer::log_interval(const StepStatistics& last) {
   interval_.begin = now;
 }
 
-// The optimizer has done nothing for max_skipped steps, on every rank alike. The weights are those of
-// the last applied step, so the step can be run again to find out where the first value went wrong.
+// The optimizer has done nothing for max_skipped steps, on every rank alike. The weights are those
+// of the last applied step, so the step can be run again to find out where the first value went
+// wrong.
 void Trainer::end_as_diverged(const StepStatistics& last) {
   agree(parts_.context.host, parts_.context.host_name, train_step_->failure());
   std::string finding;
@@ -211,8 +213,7 @@ void Trainer::end_as_diverged(const StepStatistics& last) {
       finding = train_step_->diagnose(last.step - 1, loader.next());
     }
   });
-  const std::vector<std::string> findings =
-      comm::all_gather_text(parts_.context.host, finding);
+  const std::vector<std::string> findings = comm::all_gather_text(parts_.context.host, finding);
   std::string text = "training diverged: the last " + std::to_string(last.consecutive_skips) +
                      " steps up to step " + std::to_string(last.step) +
                      " gave gradients that are not finite and were skipped";
@@ -222,7 +223,8 @@ void Trainer::end_as_diverged(const StepStatistics& last) {
       break;
     }
   }
-  text += ". The newest checkpoint is of step " + std::to_string(std::max<int64_t>(saved_step_, 0)) +
+  text += ". The newest checkpoint is of step " +
+          std::to_string(std::max<int64_t>(saved_step_, 0)) +
           "; lower optimizer.lr, set train.clip_norm, or look at the data.";
   throw AgreedError(ExitCode::kDiverged, text);
 }

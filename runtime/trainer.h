@@ -60,8 +60,8 @@ class Trainer {
   explicit Trainer(TrainerParts parts);
   ~Trainer();
 
-  // Continues from a checkpoint. Throws CheckpointError when it holds another model, ConfigError when
-  // the data or the sample order is another one.
+  // Continues from a checkpoint. Throws CheckpointError when it holds another model, ConfigError
+  // when the data or the sample order is another one.
   void restore(const TrainingState& state);
 
   // Whether there is nothing left to do.
@@ -107,7 +107,7 @@ class Trainer {
   ControlChannel channel_;
   EarlyStop early_stop_;
   LogInterval interval_;
-  int64_t step_ = 0;        // completed steps
+  int64_t step_ = 0;  // completed steps
   int64_t saved_step_ = -1;
   int64_t log_every_;
   bool low_scale_said_ = false;

@@ -1,0 +1,319 @@
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <torch/version.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "comm/local_communicator.h"
+#include "comm/text_collectives.h"
+#include "launcher/arguments.h"
+#include "launcher/command.h"
+#include "launcher/parallel_command.h"
+#include "launcher/training_setup.h"
+#include "runtime/agreement.h"
+#include "runtime/config_dump.h"
+#include "runtime/config_help.h"
+#include "runtime/config_load.h"
+#include "runtime/dataset_setup.h"
+#include "runtime/manifest.h"
+#include "runtime/model_setup.h"
+#include "runtime/run_plan.h"
+#include "runtime/trainer.h"
+#include "runtime/trainer_parts.h"
+
+namespace longship::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Config;
+
+// The plan without MPI, GPUs or a run directory.
+int dry_run(const TrainOptions& options, int ranks) {
+  const Config config = runtime::load_config(options.config_path, options.overrides);
+  const auto dataset = data::Dataset::open(runtime::dataset_spec(config));
+  const std::shared_ptr<models::Forecaster> model = runtime::make_model(config);
+  const int64_t micro_batch_size =
+      config.train.micro_batch_size > 0
+          ? config.train.micro_batch_size
+          : runtime::choose_micro_batch_size(config.train.batch_size, ranks,
+                                             [](int64_t) { return true; });
+  const runtime::BatchPlan batches = runtime::make_batch_plan(
+      config.train, micro_batch_size, dataset->windows(data::Split::kTrain), 0, ranks);
+  const std::unique_ptr<comm::Communicator> alone = comm::make_local_communicator();
+  const auto reducer = runtime::make_reducer(config.comm, *model, *alone);
+  const runtime::RunPlan plan = runtime::make_run_plan(
+      {config, *dataset, *model, batches, *reducer, ranks, "not looked for in a dry run",
+       config.precision.mode, config.comm.backend});
+  for (const std::string& note : dataset->notes()) {
+    std::cout << note << '\n';
+  }
+  for (const std::string& line : plan.lines()) {
+    std::cout << line << '\n';
+  }
+  std::cout << "The configuration is valid; nothing was started or written.\n";
+  return 0;
+}
+
+// run.json: what `auto` became, and what the run ran on.
+nlohmann::json run_facts(const Config& config, const runtime::Context& context,
+                         const std::vector<std::string>& hosts, const std::string& devices,
+                         const runtime::BatchPlan& batches, const data::Dataset& dataset,
+                         const std::string& precision, const TrainOptions& options,
+                         const Session& session, int64_t first_step) {
+  return {
+      {"name", config.run.name},
+      {"seed", config.run.seed},
+      {"started", runtime::utc_now()},
+      {"first_step", first_step},
+      {"command_line",
+       {{"config", options.config_path}, {"set", options.overrides}, {"resume", options.resume}}},
+      {"resolved",
+       {{"micro_batch_size", batches.micro_batch_size},
+        {"micro_batches", batches.micro_batches},
+        {"total_steps", batches.total_steps},
+        {"precision", precision},
+        {"backend", context.gradients.backend()}}},
+      {"ranks", context.size()},
+      {"hosts", hosts},
+      {"devices", devices},
+      {"data",
+       {{"fingerprint", std::to_string(dataset.fingerprint())},
+        {"series", dataset.series_count()},
+        {"rows", dataset.rows()},
+        {"train_windows", dataset.windows(data::Split::kTrain)}}},
+      {"versions",
+       {{"longship", LONGSHIP_VERSION},
+        {"libtorch", TORCH_VERSION},
+        {"mpi", session.mpi ? session.mpi->library_version() : "not used"}}}};
+}
+
+void advise(const runtime::Context& context, const models::Forecaster& model,
+            runtime::PrecisionMode precision, const TrainOptions& options) {
+  if (precision != runtime::PrecisionMode::kFp32 && context.device.is_cuda()) {
+    for (const std::string& line : model.advice()) {
+      context.log->warn("{}", line);
+    }
+  }
+  const int gpus = context.device.is_cuda() ? c10::cuda::device_count() : 0;
+  if (context.size() == 1 && gpus > 1) {
+    context.log->warn(
+        "this run uses 1 of {} visible GPUs; `longship launch -n {} -- train {}` uses "
+        "all of them",
+        gpus, gpus, options.config_path);
+  }
+}
+
+// The parts of a training in the order in which they come to be.
+int train(const TrainOptions& options, Config config, Session& session) {
+  const std::chrono::seconds timeout(config.comm.timeout_s);
+  RunPlace place = open_run_directory(options, config, session);
+  const bool leader = session.host->rank() == 0;
+
+  std::shared_ptr<runtime::Console> console;
+  std::shared_ptr<spdlog::logger> log;
+  runtime::collectively(*session.host, session.host_name, [&] {
+    console = leader ? runtime::Console::standard_error() : nullptr;
+    log = runtime::make_logger(config.log.level, console,
+                               runtime::rank_log_path(place.root, session.host->rank()));
+  });
+  if (leader && !place.directory->note().empty()) {
+    log->warn("{}", place.directory->note());
+  }
+  connect_devices_together(session, config.comm.backend, timeout);
+  runtime::Context context{*session.host,  *session.votes,    *session.gradients,
+                           session.device, session.host_name, log};
+
+  std::shared_ptr<const data::Dataset> dataset;
+  std::shared_ptr<models::Forecaster> model;
+  runtime::PrecisionMode precision = runtime::PrecisionMode::kFp32;
+  std::exception_ptr precision_error;
+  try {
+    precision = runtime::resolve_precision(config.precision.mode, context.device, context.host);
+  } catch (const runtime::Error&) {
+    precision_error = std::current_exception();
+  }
+  runtime::agree(context.host, context.host_name, precision_error);
+  runtime::apply_precision(precision, context.device);
+  runtime::collectively(context.host, context.host_name, [&] {
+    dataset = data::Dataset::open(runtime::dataset_spec(config));
+    model = runtime::make_model(config);
+    model->to(context.device);
+    model->on_device();
+  });
+  if (leader) {
+    for (const std::string& note : dataset->notes()) {
+      log->info("{}", note);
+    }
+  }
+
+  runtime::Checkpointer checkpointer((fs::path(place.root) / "checkpoints").string(), context.host,
+                                     config.checkpoint.keep);
+  const std::optional<runtime::LoadedCheckpoint> checkpoint =
+      find_checkpoint(options, checkpointer, context);
+  runtime::BatchPlan batches;
+  const int64_t micro_batch_size = settle_micro_batch_size(config, checkpoint, *model, context);
+  runtime::collectively(context.host, context.host_name, [&] {
+    batches = runtime::make_batch_plan(config.train, micro_batch_size,
+                                       dataset->windows(data::Split::kTrain), context.rank(),
+                                       context.size());
+  });
+  runtime::TrainerParts parts{context, config, dataset, model, batches, precision, checkpointer};
+  parts.run_directory = place.directory.get();
+  if (config.log.sample_order) {
+    char name[64];
+    std::snprintf(name, sizeof name, "order-rank-%05d.jsonl", context.rank());
+    parts.order_log = (fs::path(place.root) / "logs" / name).string();
+  }
+
+  std::unique_ptr<runtime::JsonLinesSink> metrics;
+  std::unique_ptr<runtime::Progress> progress;
+  const int64_t first_step = checkpoint ? checkpoint->state.step : 0;
+  const std::vector<std::string> hosts = comm::all_gather_text(context.host, context.host_name);
+  const std::string devices = describe_devices(context);
+  runtime::collectively(context.host, context.host_name, [&] {
+    if (!leader) {
+      return;
+    }
+    place.directory->write_config(config);
+    place.directory->write_run(run_facts(config, context, hosts, devices, batches, *dataset,
+                                         runtime::to_string(precision), options, session,
+                                         first_step));
+    metrics = std::make_unique<runtime::JsonLinesSink>(
+        place.directory->metrics_path(),
+        checkpoint ? std::optional<int64_t>(first_step) : std::nullopt);
+    progress = std::make_unique<runtime::Progress>(
+        console, log,
+        runtime::Progress::Options{.first_step = first_step, .total_steps = batches.total_steps});
+    parts.sinks = {metrics.get()};
+    parts.progress = progress.get();
+  });
+
+  runtime::Trainer trainer(parts);
+  if (checkpoint) {
+    runtime::collectively(context.host, context.host_name,
+                          [&] { trainer.restore(checkpoint->state); });
+  }
+  if (leader) {
+    log->info("run {}", place.root);
+    const runtime::RunPlan plan = runtime::make_run_plan(
+        {config, *dataset, *model, batches, trainer.reducer(), context.size(), devices,
+         runtime::to_string(precision), context.gradients.backend()});
+    for (const std::string& line : plan.lines()) {
+      log->info("  {}", line);
+    }
+    advise(context, *model, precision, options);
+    if (checkpoint) {
+      log->info("going on from {} (step {} of {})", checkpoint->path, first_step,
+                batches.total_steps);
+    } else if (place.existed) {
+      log->warn("the run in {} has no checkpoint yet: starting at step 0", place.root);
+    } else {
+      log->info("a new run, starting at step 0");
+    }
+  }
+  if (trainer.finished()) {
+    if (leader) {
+      log->info("the run is finished (step {} of {}): nothing to do; raise train.epochs to go on",
+                trainer.step(), batches.total_steps);
+    }
+    return static_cast<int>(runtime::ExitCode::kDone);
+  }
+  const runtime::ExitCode code = trainer.run();
+  if (leader) {
+    progress->finish();
+    if (code == runtime::ExitCode::kDone) {
+      log->info("done: {} steps; metrics in {}, checkpoints in {}", trainer.step(),
+                place.directory->metrics_path(), place.directory->checkpoints_path());
+    }
+  }
+  return static_cast<int>(code);
+}
+
+int run(const std::vector<std::string>& arguments) {
+  cxxopts::Options table("longship train", "Trains a model, or goes on with a run.");
+  table.custom_help(
+      "CONFIG [--set key=value]... [--resume auto|none|PATH] [--dry-run [--ranks N]]");
+  table.positional_help("");
+  table.add_options()  //
+      ("set", "sets a key of the run file (may be repeated)", cxxopts::value<std::string>(),
+       "KEY=VALUE")  //
+      ("resume",
+       "auto: go on with the run if it exists; none: refuse to; PATH: from that run or checkpoint",
+       cxxopts::value<std::string>(), "auto|none|PATH")                               //
+      ("dry-run", "validate everything, print the plan, and start nothing")           //
+      ("ranks", "with --dry-run: the ranks to plan for", cxxopts::value<int>(), "N")  //
+      ("h,help", "print this help and all keys of a run file")                        //
+      ("config", "the run file", cxxopts::value<std::vector<std::string>>());
+  table.parse_positional({"config"});
+  std::vector<std::string> rest;
+  TrainOptions options;
+  // --set values may hold commas, which a list option would split: they are taken out first.
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--set") {
+      if (i + 1 == arguments.size()) {
+        throw runtime::UsageError("--set needs a KEY=VALUE; see longship train --help");
+      }
+      options.overrides.push_back(arguments[++i]);
+    } else if (arguments[i].rfind("--set=", 0) == 0) {
+      options.overrides.push_back(arguments[i].substr(6));
+    } else {
+      rest.push_back(arguments[i]);
+    }
+  }
+  const cxxopts::ParseResult parsed = parse_arguments(table, rest);
+  if (parsed.count("help") > 0) {
+    std::cout << table.help({""}) << "\nKeys of a run file (YAML):\n\n" << runtime::fields_help();
+    return 0;
+  }
+  if (parsed.count("config") != 1) {
+    throw runtime::UsageError("train takes one run file; see longship train --help");
+  }
+  options.config_path = parsed["config"].as<std::vector<std::string>>().front();
+  options.resume = text_option(parsed, "resume", "auto");
+  if (options.resume != "auto" && options.resume != "none" && !fs::exists(options.resume)) {
+    throw runtime::UsageError("--resume takes auto, none or an existing path, not '" +
+                              options.resume + "'");
+  }
+  if (parsed.count("dry-run") > 0) {
+    const int ranks = parsed.count("ranks") > 0 ? parsed["ranks"].as<int>() : 1;
+    if (ranks < 1) {
+      throw runtime::UsageError("--ranks must be at least 1");
+    }
+    return dry_run(options, ranks);
+  }
+  if (parsed.count("ranks") > 0) {
+    throw runtime::UsageError(
+        "--ranks goes with --dry-run; to start ranks: longship launch -n N -- train CONFIG");
+  }
+
+  // The run file tells how long collectives may take, so it is read before MPI starts; what is
+  // wrong with it is told once, by all ranks together.
+  Config config;
+  std::exception_ptr error;
+  try {
+    config = runtime::load_config(options.config_path, options.overrides);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  constexpr std::chrono::seconds kTimeoutWithoutConfig(60);
+  return run_parallel(error ? kTimeoutWithoutConfig : std::chrono::seconds(config.comm.timeout_s),
+                      [&](Session& session) {
+                        runtime::agree(*session.host, session.host_name, error);
+                        return train(options, config, session);
+                      });
+}
+
+}  // namespace
+
+Command train_command() {
+  return {"train", "train a model, or go on with a run", run};
+}
+
+}  // namespace longship::launcher

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "models/forecaster.h"
+#include "runtime/config.h"
+
+namespace longship::runtime {
+
+// The model of a run on the CPU, initialised from run.seed alone. Reseeds LibTorch's default
+// generator.
+std::shared_ptr<models::Forecaster> make_model(const Config& config);
+
+}  // namespace longship::runtime

@@ -1,0 +1,107 @@
+#include "runtime/run_plan.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace longship::runtime {
+namespace {
+
+std::string format(const char* form, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), form, value);
+  return text.data();
+}
+
+// 1234567 -> "1,234,567"
+std::string grouped(int64_t number) {
+  std::string text = std::to_string(number);
+  for (int64_t i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3) {
+    text.insert(static_cast<size_t>(i), ",");
+  }
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(words.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + words[i];
+  }
+  return words.size() > kShown ? text + ", ... (" + std::to_string(words.size()) + ")" : text;
+}
+
+}  // namespace
+
+std::string bytes_text(double bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return format(unit == 0 ? "%.0f " : "%.1f ", bytes) + kUnits[unit];
+}
+
+std::vector<std::string> RunPlan::lines() const {
+  size_t width = 0;
+  for (const auto& row : rows) {
+    width = std::max(width, row.first.size());
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : rows) {
+    lines.push_back(name + std::string(width + 2 - name.size(), ' ') + value);
+  }
+  return lines;
+}
+
+RunPlan make_run_plan(const RunPlanFacts& facts) {
+  const Config& config = facts.config;
+  const data::Dataset& dataset = facts.dataset;
+  int64_t parameters = 0;
+  for (const at::Tensor& parameter : facts.model.parameters()) {
+    parameters += parameter.numel();
+  }
+  int64_t bucket_elements = 0;
+  for (const comm::BucketLayout& bucket : facts.reducer.layout()) {
+    bucket_elements += bucket.elements;
+  }
+  const int states = config.optimizer.name == "adamw" ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
+  const double memory = 4.0 * static_cast<double>(parameters * (1 + states) + bucket_elements);
+
+  RunPlan plan;
+  plan.rows = {
+      {"data", joined(config.data.path) + ": " + grouped(dataset.series_count()) + " series, " +
+                   grouped(dataset.rows()) + " rows, " +
+                   bytes_text(static_cast<double>(dataset.bytes())) + " in memory"},
+      {"columns", joined(config.data.inputs) + " -> " + joined(config.data.targets)},
+      {"windows", grouped(dataset.windows(data::Split::kTrain)) + " train, " +
+                      grouped(dataset.windows(data::Split::kValidation)) + " validation, " +
+                      grouped(dataset.windows(data::Split::kTest)) + " test (" +
+                      std::to_string(config.data.window) + " rows -> " +
+                      std::to_string(config.data.horizon) + ")"},
+      {"model", config.model.name + ", " + grouped(parameters) + " parameters"},
+      {"memory a rank", bytes_text(memory) + " for weights, gradients and " +
+                            config.optimizer.name + " state, and activations"},
+      {"devices", facts.devices + ", precision " + facts.precision},
+      {"batch", facts.batches.describe(facts.ranks)},
+      {"steps", grouped(facts.batches.total_steps) + " (" +
+                    format("%.4g", facts.batches.epoch(facts.batches.total_steps)) + " epochs)"},
+      {"buckets", std::to_string(facts.reducer.layout().size()) + " of up to " +
+                      format("%.4g", config.comm.bucket_mib > 0 ? config.comm.bucket_mib : 25) +
+                      " MiB"},
+      {"wire", facts.ranks == 1
+                   ? "nothing to send with one rank"
+                   : config.comm.wire + " over " + facts.backend + ", " +
+                         bytes_text(static_cast<double>(facts.reducer.wire_bytes_per_step())) +
+                         " a step and rank"},
+      {"optimizer", config.optimizer.name + ", lr " + format("%g", config.optimizer.lr) + ", " +
+                        config.schedule.name + " schedule, warm-up of " +
+                        std::to_string(config.schedule.warmup_steps) + " steps"},
+  };
+  return plan;
+}
+
+}  // namespace longship::runtime
