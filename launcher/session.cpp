@@ -3,16 +3,17 @@
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <mpi.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "comm/error.h"
+#include "comm/host_name.h"
 #include "comm/local_communicator.h"
 #include "comm/nccl_communicator.h"
 #include "comm/text_collectives.h"
@@ -27,12 +28,6 @@ using comm::CommError;
 
 const char* variable(const char* name) {
   return std::getenv(name);
-}
-
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
 }
 
 // Without PMI, Open MPI's MPI_Init ends the process with a text of its own, so the guard must come
@@ -63,6 +58,15 @@ void set_threads(Session& session) {
     ranks.push_back({json.at("node").get<int>(), json.at("cpus").get<std::string>()});
   }
   at::set_num_threads(threads_of_rank(ranks, session.host->rank(), static_cast<int>(cpus.size())));
+}
+
+// Containers may all have one name: then messages carry the node's number too.
+void tell_hosts_apart(std::vector<RankDevices>& ranks) {
+  std::map<std::string, std::set<int>> nodes;
+  for (const RankDevices& rank : ranks) nodes[rank.host].insert(rank.node);
+  for (RankDevices& rank : ranks) {
+    if (nodes.at(rank.host).size() > 1) rank.host += " (node " + std::to_string(rank.node) + ")";
+  }
 }
 
 std::unique_ptr<comm::Communicator> gradient_communicator(Session& session,
@@ -107,7 +111,7 @@ std::unique_ptr<Session> start_session(std::chrono::seconds timeout) {
   if (environment.variable.empty()) {
     session->host = comm::make_local_communicator();
     session->votes = comm::make_local_communicator();
-    session->host_name = own_host_name();
+    session->host_name = comm::host_name();
   } else {
     refuse_srun_without_pmi(environment);
     session->mpi = std::make_unique<comm::MpiRuntime>(timeout);
@@ -136,6 +140,7 @@ void connect_devices(Session& session, const std::string& backend, std::chrono::
   for (const std::string& text : comm::all_gather_text(*session.host, to_text(own))) {
     ranks.push_back(devices_from_text(text));
   }
+  tell_hosts_apart(ranks);
   const std::vector<int> chosen = choose_devices(ranks, backend == "mpi");
   const int index = chosen.at(static_cast<size_t>(session.host->rank()));
   session.device = c10::Device(c10::kCPU);

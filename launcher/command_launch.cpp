@@ -1,0 +1,157 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cxxopts.hpp>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <string_view>
+
+#include "launcher/command.h"
+#include "launcher/mpirun_command.h"
+#include "launcher/mpirun_supervisor.h"
+#include "runtime/error.h"
+
+namespace longship::launcher {
+namespace {
+
+constexpr std::array<std::string_view, 5> kParallelCommands = {"train", "evaluate", "predict",
+                                                               "doctor", "bench"};
+
+cxxopts::Options option_table() {
+  cxxopts::Options table(
+      "longship launch",
+      "Starts ranks with Open MPI's mpirun and looks after them: Ctrl-C and TERM "
+      "become a checkpoint and a clean end, the exit code comes back unharmed.\n"
+      "Example: longship launch -n 4 -- train run.yaml");
+  table.custom_help("[-n N | --hosts a:8,b:8] [options]");
+  table.positional_help("-- train CONFIG [...]");
+  table.add_options()  //
+      ("n,ranks", "ranks to start (default: one for each visible GPU, 1 without GPUs)",
+       cxxopts::value<int>(), "N")                                                  //
+      ("hosts", "hosts and their ranks", cxxopts::value<std::string>(), "a:8,b:8")  //
+      ("max-restarts",
+       "start again, to resume, after an early stop (75), a failed peer (86), a killed rank or a "
+       "lost host; at most K times (default: 0)",
+       cxxopts::value<int>()->default_value("0"), "K")  //
+      ("mpirun", "Open MPI's mpirun (default: the one on PATH)", cxxopts::value<std::string>(),
+       "PATH")  //
+      ("mpirun-args", "more words for mpirun, quoted as for a shell", cxxopts::value<std::string>(),
+       "WORDS")                                                                         //
+      ("dry-run", "print the mpirun command as a line for a shell, and start nothing")  //
+      ("h,help", "print this help");
+  return table;
+}
+
+void check_program(const std::vector<std::string>& words) {
+  if (!words.empty() && std::find(kParallelCommands.begin(), kParallelCommands.end(), words[0]) !=
+                            kParallelCommands.end()) {
+    return;
+  }
+  std::string message = "launch: after -- comes one of";
+  for (const std::string_view name : kParallelCommands) message += " " + std::string(name);
+  message += ", not " + (words.empty() ? "nothing" : "'" + words[0] + "'") +
+             "; as in: longship launch -n 2 -- train run.yaml";
+  throw runtime::UsageError(message);
+}
+
+LaunchOptions read_options(const cxxopts::ParseResult& parsed,
+                           std::vector<std::string> program_arguments) {
+  if (!parsed.unmatched().empty()) {
+    throw runtime::UsageError("launch: '" + parsed.unmatched()[0] +
+                              "' does not belong before --; the training's words come after it, as "
+                              "in: longship launch -n 2 -- train run.yaml");
+  }
+  LaunchOptions options;
+  options.program_arguments = std::move(program_arguments);
+  if (parsed.count("ranks") > 0) {
+    options.ranks = parsed["ranks"].as<int>();
+    if (options.ranks < 1) {
+      throw runtime::UsageError("launch: -n " + std::to_string(options.ranks) +
+                                ": at least 1 rank is needed");
+    }
+  }
+  if (parsed.count("hosts") > 0) options.hosts = parsed["hosts"].as<std::string>();
+  options.max_restarts = parsed["max-restarts"].as<int>();
+  if (options.max_restarts < 0) {
+    throw runtime::UsageError("launch: --max-restarts may not be negative");
+  }
+  if (parsed.count("mpirun") > 0) options.mpirun = parsed["mpirun"].as<std::string>();
+  if (parsed.count("mpirun-args") > 0) {
+    options.mpirun_arguments = split_words(parsed["mpirun-args"].as<std::string>());
+  }
+  options.dry_run = parsed.count("dry-run") > 0;
+  return options;
+}
+
+void say(const std::string& line) {
+  std::cerr << "longship launch: " + line + "\n" << std::flush;
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  return entries;
+}
+
+int run(const LaunchOptions& options) {
+  // Blocked before CUDA may start threads, so that no thread takes a signal that is waited for.
+  const BlockedSignals blocked;
+  const Machine machine = this_machine(options.ranks == 0 && options.hosts.empty());
+  const std::string mpirun = find_mpirun(options.mpirun);
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::vector<std::string> command = mpirun_command(options, machine, mpirun, program);
+  if (options.dry_run) {
+    std::cout << shell_quoted(command) << "\n";
+    return 0;
+  }
+  SupervisorOptions supervisor;
+  supervisor.command = command;
+  LaunchOptions again = options;
+  again.program_arguments = restart_command(options.program_arguments);
+  supervisor.restarted = mpirun_command(again, machine, mpirun, program);
+  supervisor.environment = scrubbed_environment(own_environment());
+  supervisor.max_restarts = options.max_restarts;
+  supervisor.say = say;
+  say(shell_quoted(command));
+  const int code = supervise(supervisor);
+  if (code == 1) {
+    // mpirun's -q, which keeps its banner away from the training's own errors, silences these too.
+    std::vector<std::string> loud = command;
+    loud.erase(std::remove(loud.begin(), loud.end(), "-q"), loud.end());
+    say("mpirun itself failed (code 1; the ranks have other codes). To see why: " +
+        shell_quoted(loud));
+  }
+  return code;
+}
+
+}  // namespace
+
+Command launch_command() {
+  return {"launch", "start ranks with mpirun, look after them, restart them",
+          [](const std::vector<std::string>& arguments) {
+            const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+            const std::vector<std::string> own(arguments.begin(), mark);
+            std::vector<std::string> program;
+            if (mark != arguments.end()) program.assign(std::next(mark), arguments.end());
+
+            cxxopts::Options table = option_table();
+            std::vector<const char*> words{"launch"};
+            for (const std::string& word : own) words.push_back(word.c_str());
+            try {
+              const auto parsed = table.parse(static_cast<int>(words.size()), words.data());
+              if (parsed.count("help") > 0) {
+                std::cout << table.help();
+                return 0;
+              }
+              const LaunchOptions options = read_options(parsed, std::move(program));
+              check_program(options.program_arguments);
+              return run(options);
+            } catch (const cxxopts::exceptions::exception& error) {
+              throw runtime::UsageError(std::string("launch: ") + error.what());
+            }
+          }};
+}
+
+}  // namespace longship::launcher

@@ -1,0 +1,91 @@
+#include "launcher/session.h"
+
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "comm/error.h"
+#include "launcher/cpu_affinity.h"
+
+namespace longship::launcher {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+// A process without a launcher, on CPUs. MPI's part is tested in tests/multirank.
+class SessionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
+                             "MPI_LOCALNRANKS", "SLURM_STEP_ID", "OMP_NUM_THREADS"}) {
+      unsetenv(name);
+    }
+    setenv("LONGSHIP_DEVICE", "cpu", 1);
+  }
+  void TearDown() override {
+    unsetenv("LONGSHIP_DEVICE");
+    unsetenv("SLURM_STEP_ID");
+    unsetenv("SLURM_STEP_NUM_TASKS");
+    unsetenv("SLURM_PROCID");
+  }
+};
+
+std::string setup_error(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const comm::CommError& error) {
+    EXPECT_EQ(error.kind(), comm::CommError::Kind::kSetup);
+    return error.what();
+  }
+  ADD_FAILURE() << "not refused";
+  return "";
+}
+
+TEST_F(SessionTest, WithoutALauncherThereIsOneRankAndNoMpi) {
+  EXPECT_FALSE(started_by_launcher());
+  EXPECT_EQ(rank_by_environment(), 0);
+  const auto session = start_session(seconds(10));
+  EXPECT_EQ(session->mpi, nullptr);
+  EXPECT_EQ(session->host->size(), 1);
+  EXPECT_EQ(session->votes->size(), 1);
+  EXPECT_EQ(session->local_size, 1);
+  EXPECT_FALSE(session->host_name.empty());
+  EXPECT_EQ(at::get_num_threads(), static_cast<int>(allowed_cpus().size()));
+}
+
+TEST_F(SessionTest, OneRankOnCpusSumsLocally) {
+  for (const std::string backend : {"auto", "mpi"}) {
+    const auto session = start_session(seconds(10));
+    connect_devices(*session, backend, seconds(10));
+    EXPECT_TRUE(session->device.is_cpu());
+    EXPECT_EQ(session->gradients->backend(), "local") << backend;
+    EXPECT_EQ(session->gradients->size(), 1);
+  }
+}
+
+TEST_F(SessionTest, NcclWithoutAGpuIsRefused) {
+  const auto session = start_session(seconds(10));
+  EXPECT_THAT(setup_error([&] { connect_devices(*session, "nccl", seconds(10)); }),
+              HasSubstr("comm.backend=nccl needs a GPU"));
+  EXPECT_THAT(setup_error([&] { connect_devices(*session, "gloo", seconds(10)); }),
+              HasSubstr("comm.backend=gloo is not known"));
+}
+
+TEST_F(SessionTest, TasksOfSrunWithoutPmiAreRefusedBeforeMpiStarts) {
+  setenv("SLURM_STEP_ID", "0", 1);
+  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  setenv("SLURM_PROCID", "2", 1);
+  EXPECT_TRUE(started_by_launcher());
+  EXPECT_EQ(rank_by_environment(), 2);
+  EXPECT_THAT(setup_error([] { start_session(seconds(10)); }),
+              HasSubstr("The launcher says 4 tasks (SLURM_STEP_NUM_TASKS), MPI says 1"));
+}
+
+}  // namespace
+}  // namespace longship::launcher
