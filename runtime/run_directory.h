@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "runtime/config.h"
+#include "runtime/run_lock.h"
+
+namespace longship::runtime {
+
+// The folder of a run's name: "runs/NAME". For an empty name (`auto`) a new one is made and its
+// folder created: STEM-20260301-123456 by the time `now` in UTC, with -2, -3, ... when taken, also
+// by a job that starts at the same moment. A leading "~/" of `directory` is the home folder. Rank 0
+// calls this and tells the others. Throws ConfigError.
+std::string choose_run_root(const std::string& directory, const std::string& name,
+                            const std::string& stem, std::chrono::system_clock::time_point now);
+
+// The log of one rank: ROOT/logs/rank-00000.log.
+std::string rank_log_path(const std::string& root, int rank);
+
+// A run's folder, held by rank 0 of one live job. Other ranks write below checkpoints/ and logs/
+// and call probe_writable() (runtime/atomic_file.h) themselves.
+class RunDirectory {
+ public:
+  // Creates `root` and what is missing above it, or opens it; makes sure that it can be written;
+  // takes its lock; creates logs/ and checkpoints/. Throws ConfigError naming path, host and
+  // reason: no folder, not writable, another live job, or a folder that holds other things than a
+  // run.
+  explicit RunDirectory(const std::string& root);
+
+  const std::string& root() const { return root_; }
+  std::string config_path() const;
+  std::string run_path() const;
+  std::string metrics_path() const;
+  std::string checkpoints_path() const;
+
+  // Whether a run was started here before.
+  bool has_config() const;
+
+  // config.yaml: the settings with data paths relative to the run directory, so that it can be used
+  // as a run file where it lies. Atomic; throws ConfigError.
+  void write_config(const Config& config) const;
+  // run.json, as the caller made it. Atomic; throws ConfigError.
+  void write_run(const nlohmann::json& facts) const;
+
+  // As RunLock::refresh(): call it often, it is cheap; false when another job has taken the folder.
+  bool refresh() { return lock_->refresh(); }
+  // A line for the log about a lock that was taken over; "" in the common case.
+  const std::string& note() const { return lock_->note(); }
+
+ private:
+  std::string path(const char* name) const;
+
+  std::string root_;
+  std::unique_ptr<RunLock> lock_;
+};
+
+}  // namespace longship::runtime
