@@ -36,15 +36,15 @@ struct LoaderPlan {
   int64_t end_step = 0;
   int64_t first_micro_batch = 0;
   int64_t end_micro_batch = 0;
-  int64_t batch_size = 0;        // samples of a step over all ranks
+  int64_t batch_size = 0;  // samples of a step over all ranks
   int64_t micro_batch_size = 0;
-  int64_t end_position = 0;      // samples of the whole run; positions from here on are padding
+  int64_t end_position = 0;  // samples of the whole run; positions from here on are padding
 };
 
-// Gathers micro-batches of the training split in a prefetch thread, `depth` ahead, into pinned memory
-// when the device is a GPU; next() copies without blocking, in the order of the current stream.
-// Micro-batches come in the order of steps, then of numbers. A micro-batch that is all padding has
-// weight 0 everywhere and the last real window as its samples.
+// Gathers micro-batches of the training split in a prefetch thread, `depth` ahead, into pinned
+// memory when the device is a GPU; next() copies without blocking, in the order of the current
+// stream. Micro-batches come in the order of steps, then of numbers. A micro-batch that is all
+// padding has weight 0 everywhere and the last real window as its samples.
 class BatchLoader : public BatchSource {
  public:
   BatchLoader(std::shared_ptr<const Dataset> dataset, SampleOrder order, LoaderPlan plan,

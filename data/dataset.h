@@ -64,8 +64,8 @@ struct WindowPlace {
   int64_t last_time = 0;  // stamp of the last row of the window, ns since 1970 UTC; 0 without time
 };
 
-// All series of a run, resident in memory: columns chosen, missing values treated, split by time and
-// normalised. A window is an index (series, start row); nothing is copied before gather().
+// All series of a run, resident in memory: columns chosen, missing values treated, split by time
+// and normalised. A window is an index (series, start row); nothing is copied before gather().
 //
 // A window belongs to a split when all its target rows lie in it. The look-back part of validation
 // and test windows may reach into the split before; no window crosses a series.

@@ -12,8 +12,8 @@ struct Normalizer {
   std::string kind;  // "standard" (mean, population standard deviation), "minmax", "none"
   std::vector<std::string> columns;
   std::vector<double> shift;
-  std::vector<double> scale;              // never zero: a constant column has scale 1
-  std::vector<std::string> constant;      // names of the columns that were found constant
+  std::vector<double> scale;          // never zero: a constant column has scale 1
+  std::vector<std::string> constant;  // names of the columns that were found constant
 
   // Index of a column. Throws DataError when the normaliser does not know it.
   size_t index(const std::string& column) const;

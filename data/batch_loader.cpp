@@ -1,0 +1,161 @@
+#include "data/batch_loader.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "data/error.h"
+
+namespace longship::data {
+namespace {
+
+void check_plan(const LoaderPlan& plan, int64_t windows, int depth) {
+  const bool divided = plan.micro_batch_size >= 1 && plan.batch_size >= plan.micro_batch_size &&
+                       plan.batch_size % plan.micro_batch_size == 0;
+  if (!divided) {
+    throw DataError("a batch of " + std::to_string(plan.batch_size) +
+                    " samples does not divide into micro-batches of " +
+                    std::to_string(plan.micro_batch_size));
+  }
+  const int64_t micro_batches = plan.batch_size / plan.micro_batch_size;
+  if (plan.first_micro_batch < 0 || plan.end_micro_batch > micro_batches ||
+      plan.first_micro_batch > plan.end_micro_batch || plan.first_step < 0) {
+    throw std::invalid_argument("micro-batches [" + std::to_string(plan.first_micro_batch) + ", " +
+                                std::to_string(plan.end_micro_batch) + ") of " +
+                                std::to_string(micro_batches) + " cannot be loaded");
+  }
+  if (windows < 1 || plan.end_position < 1)
+    throw DataError("there are no training windows to load");
+  if (depth < 1) throw std::invalid_argument("a loader prefetches at least one micro-batch");
+}
+
+}  // namespace
+
+struct BatchLoader::Impl {
+  std::shared_ptr<const Dataset> dataset;
+  SampleOrder order;
+  LoaderPlan plan;
+  c10::Device device;
+  size_t depth;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<MicroBatch> ready;  // on the CPU, pinned for a GPU
+  std::exception_ptr failure;
+  bool finished = false;
+  bool stopping = false;
+  std::thread thread;
+
+  Impl(std::shared_ptr<const Dataset> data, SampleOrder sample_order, LoaderPlan loader_plan,
+       c10::Device target, int prefetch)
+      : dataset(std::move(data)),
+        order(sample_order),
+        plan(loader_plan),
+        device(target),
+        depth(static_cast<size_t>(prefetch)) {
+    thread = std::thread([this] { prefetch_all(); });
+  }
+
+  ~Impl() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      stopping = true;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+
+  MicroBatch load(int64_t step, int64_t number) const {
+    MicroBatch micro_batch;
+    micro_batch.step = step;
+    micro_batch.micro_batch = number;
+    const int64_t first = step * plan.batch_size + number * plan.micro_batch_size;
+    const int64_t real = std::clamp<int64_t>(plan.end_position - first, 0, plan.micro_batch_size);
+    for (int64_t i = 0; i < real; ++i) micro_batch.windows.push_back(order.at(first + i));
+
+    std::vector<int64_t> samples = micro_batch.windows;
+    const int64_t filler = real > 0 ? samples.back() : order.at(plan.end_position - 1);
+    samples.resize(static_cast<size_t>(plan.micro_batch_size), filler);
+    micro_batch.batch = dataset->gather(Split::kTrain, samples);
+    micro_batch.weight = at::ones({plan.micro_batch_size}, at::kFloat);
+    micro_batch.weight.narrow(0, real, plan.micro_batch_size - real).zero_();
+    if (device.is_cuda()) {
+      for (at::Tensor* tensor : tensors(micro_batch)) *tensor = tensor->pin_memory();
+    }
+    return micro_batch;
+  }
+
+  static std::vector<at::Tensor*> tensors(MicroBatch& micro_batch) {
+    std::vector<at::Tensor*> all = {&micro_batch.batch.past, &micro_batch.batch.target,
+                                    &micro_batch.weight};
+    if (micro_batch.batch.observed.defined()) all.push_back(&micro_batch.batch.observed);
+    return all;
+  }
+
+  void prefetch_all() {
+    try {
+      // Pinning memory in a new thread would otherwise open a context on GPU 0.
+      const c10::DeviceGuard guard(device);
+      for (int64_t step = plan.first_step; step < plan.end_step; ++step) {
+        for (int64_t n = plan.first_micro_batch; n < plan.end_micro_batch; ++n) {
+          {
+            std::unique_lock<std::mutex> lock(mutex);
+            changed.wait(lock, [this] { return stopping || ready.size() < depth; });
+            if (stopping) return;
+          }
+          MicroBatch micro_batch = load(step, n);
+          const std::lock_guard<std::mutex> lock(mutex);
+          ready.push_back(std::move(micro_batch));
+          changed.notify_all();
+        }
+      }
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      failure = std::current_exception();
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    finished = true;
+    changed.notify_all();
+  }
+};
+
+BatchLoader::BatchLoader(std::shared_ptr<const Dataset> dataset, SampleOrder order, LoaderPlan plan,
+                         c10::Device device, int depth) {
+  check_plan(plan, dataset->windows(Split::kTrain), depth);
+  impl_ = std::make_unique<Impl>(std::move(dataset), order, plan, device, depth);
+}
+
+BatchLoader::~BatchLoader() = default;
+
+MicroBatch BatchLoader::next() {
+  MicroBatch micro_batch;
+  {
+    std::unique_lock<std::mutex> lock(impl_->mutex);
+    impl_->changed.wait(lock, [this] { return !impl_->ready.empty() || impl_->finished; });
+    if (impl_->ready.empty()) {
+      if (impl_->failure) std::rethrow_exception(impl_->failure);
+      throw std::out_of_range("the loader has given its last micro-batch, step " +
+                              std::to_string(impl_->plan.end_step - 1));
+    }
+    micro_batch = std::move(impl_->ready.front());
+    impl_->ready.pop_front();
+  }
+  impl_->changed.notify_all();
+  if (impl_->device.is_cuda()) {
+    for (at::Tensor* tensor : Impl::tensors(micro_batch)) {
+      *tensor = tensor->to(impl_->device, /*non_blocking=*/true);
+    }
+  }
+  return micro_batch;
+}
+
+}  // namespace longship::data

@@ -1,0 +1,80 @@
+#include "data/row_reader.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "data/error.h"
+
+namespace longship::data {
+namespace {
+
+constexpr int64_t kBlockBytes = 16 * 1024 * 1024;
+
+double unpack(double stored, const Packing& packing) {
+  for (const double missing : packing.missing) {
+    if (stored == missing) return std::numeric_limits<double>::quiet_NaN();
+  }
+  return stored * packing.scale + packing.offset;
+}
+
+float narrowed(double value, const Hdf5Dataset& dataset, int64_t row) {
+  const auto result = static_cast<float>(value);
+  if (std::isinf(result) && std::isfinite(value)) {
+    throw DataError(dataset.name() + ": row " + std::to_string(row) + " holds " +
+                    std::to_string(value) + ", beyond the range of float32; scale the column");
+  }
+  return result;
+}
+
+}  // namespace
+
+at::Tensor read_rows(const Hdf5Dataset& dataset, const std::vector<int64_t>& columns,
+                     const Packing& packing) {
+  const Hdf5DatasetInfo& info = dataset.info();
+  if (!info.is_number()) {
+    throw DataError(dataset.name() + " holds " + info.type + ", not numbers");
+  }
+  dataset.check_readable();
+  const bool flat = info.shape.size() == 1;
+  const int64_t rows = info.shape.at(0);
+  const int64_t width = flat ? 1 : info.shape.at(1);
+  const auto picked = static_cast<int64_t>(columns.size());
+  at::Tensor result = at::empty({rows, picked}, at::kFloat);
+  auto* out = result.data_ptr<float>();
+
+  std::vector<int64_t> all(static_cast<size_t>(width));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  const bool exact = info.type_class == H5T_FLOAT && info.type_size <= 4;
+  const bool direct = exact && packing.identity() && columns == all;
+  // Whole chunks at a time: a chunk that two blocks share would be decoded twice.
+  const int64_t chunk = info.chunk.empty() ? 1 : info.chunk.front();
+  const int64_t wanted = std::max<int64_t>(kBlockBytes / (8 * width), 1);
+  const int64_t block = std::max(wanted / chunk, int64_t{1}) * chunk;
+
+  std::vector<double> buffer;
+  for (int64_t first = 0; first < rows; first += block) {
+    const int64_t count = std::min(block, rows - first);
+    const std::vector<int64_t> start = flat ? std::vector{first} : std::vector{first, int64_t{0}};
+    const std::vector<int64_t> extent = flat ? std::vector{count} : std::vector{count, width};
+    if (direct) {
+      dataset.read(H5T_NATIVE_FLOAT, start, extent, out + first * picked);
+      continue;
+    }
+    buffer.resize(static_cast<size_t>(count * width));
+    dataset.read(H5T_NATIVE_DOUBLE, start, extent, buffer.data());
+    for (int64_t row = 0; row < count; ++row) {
+      for (int64_t i = 0; i < picked; ++i) {
+        const double stored =
+            buffer[static_cast<size_t>(row * width + columns[static_cast<size_t>(i)])];
+        out[(first + row) * picked + i] = narrowed(unpack(stored, packing), dataset, first + row);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace longship::data

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "data/hdf5_dataset.h"
+
+namespace longship::data {
+
+// What turns a stored number into the value meant (NetCDF's packing): a stored number equal to one
+// of `missing` is NaN, any other is number * scale + offset.
+struct Packing {
+  double scale = 1;
+  double offset = 0;
+  std::vector<double> missing;
+  bool identity() const { return scale == 1 && offset == 0 && missing.empty(); }
+};
+
+// Reads columns of a numeric dataset of shape (rows, columns) or (rows) block by block, so that no
+// more than some MiB beside the result are held. Returns (rows, columns.size()) float32. Throws
+// DataError; also for a value beyond float32's range.
+at::Tensor read_rows(const Hdf5Dataset& dataset, const std::vector<int64_t>& columns,
+                     const Packing& packing = {});
+
+}  // namespace longship::data
