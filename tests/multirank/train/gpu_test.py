@@ -1,0 +1,97 @@
+"""On one GPU: NCCL with one rank, several ranks on that GPU over MPI, and trainings in half precision.
+
+LONGSHIP_WEATHER names the imported weather data (demo/weather.h5); without it synthetic series are
+trained and only their losses are checked. Not part of ctest: scripts/gpu_check.sh runs it.
+"""
+
+import json
+import math
+import os
+import pathlib
+import unittest
+
+import numpy as np
+
+import harness
+
+KEYS = {
+    "train": {"clip_norm": 0.5},
+    "model": {"hidden_size": 32, "dropout": 0.1},
+    "schedule": {"name": "cosine", "warmup_steps": 10},
+}
+
+
+class Gpu(unittest.TestCase):
+    def setUp(self):
+        workspace = harness.workspace(series=2, rows=800, columns=4)
+        self.folder = workspace.__enter__()
+        self.addCleanup(workspace.__exit__, None, None, None)
+
+    def train(self, name, ranks, *changes):
+        config = harness.small_config(self.folder, **KEYS)
+        for change in changes:
+            config = harness.deep_update(config, change)
+        config["run"]["name"] = name
+        path = harness.write_config(self.folder / f"{name}.yaml", config)
+        harness.train(path, ranks=ranks)
+        run = self.folder / "runs" / name
+        facts = json.loads((run / "run.json").read_text())
+        self.assertNotIn("CPU", facts["devices"], "the run did not use the GPU")
+        return run, facts
+
+    def losses(self, run):
+        return np.array([r["loss"] for r in harness.records(run)])
+
+    def test_ranks_that_share_the_gpu_train_as_one_does(self):
+        nccl, facts = self.train("nccl", 1, {"comm": {"backend": "nccl"}})
+        self.assertEqual(facts["resolved"]["backend"], "nccl")
+        for ranks in (2, 3):
+            mpi, facts = self.train(f"mpi-{ranks}", ranks, {"comm": {"backend": "mpi"}})
+            self.assertEqual(facts["resolved"]["backend"], "mpi")
+            worst = np.abs(self.losses(mpi) / self.losses(nccl) - 1).max()
+            difference = harness.largest_difference(
+                *(harness.weights(harness.checkpoint(run)) for run in (mpi, nccl))
+            )
+            print(f"{ranks} ranks over MPI and 1 over NCCL: losses differ by {worst:.2g}, "
+                  f"parameters by {difference:.2g}", flush=True)
+            self.assertLess(worst, 1e-5)
+            self.assertLess(difference, 2e-5)
+
+    def test_half_precision_trains_as_single_does(self):
+        exact, _ = self.train("fp32", None)
+        for mode in ("fp16", "bf16"):
+            run, facts = self.train(mode, None, {"precision": {"mode": mode}})
+            self.assertEqual(facts["resolved"]["precision"], mode)
+            self.assertLess(np.abs(self.losses(run) / self.losses(exact) - 1).max(), 0.05)
+            self.assertGreater(np.abs(self.losses(run) / self.losses(exact) - 1).max(), 1e-6)
+
+    def test_overflow_on_the_gpu_is_skipped(self):
+        config = harness.small_config(self.folder, precision={"mode": "fp16"})
+        path = harness.write_config(self.folder / "run.yaml", config)
+        harness.train(path, environment={"LONGSHIP_FAULT": "overflow:rank=0,step=7"})
+        records = harness.records(self.folder / "runs/run")
+        self.assertEqual([r["step"] for r in records if r["skipped"]], [7])
+        self.assertEqual(records[7]["loss_scale"], records[6]["loss_scale"] / 2)
+        self.assertEqual(records[-1]["applied"], records[-1]["step"] - 1)
+        self.assertTrue(math.isfinite(records[-1]["loss"]))
+
+    @unittest.skipUnless("LONGSHIP_WEATHER" in os.environ, "LONGSHIP_WEATHER is not set")
+    def test_demo_beats_the_naive_forecasts_in_half_precision(self):
+        weather = pathlib.Path(os.environ["LONGSHIP_WEATHER"]).resolve()
+        for mode in ("fp16", "bf16"):
+            words = ("--set", f"data.path={weather}", "--set", f"precision.mode={mode}")
+            words += ("--set", f"run.directory={self.folder}", "--set", f"run.name={mode}")
+            harness.train(harness.SOURCE / "configs/lstm_weather.yaml", *words)
+            job = harness.longship("evaluate", self.folder / mode, "--json")
+            outcome = job.wait()
+            self.assertEqual(outcome.code, 0, str(outcome))
+            report = json.loads(outcome.stdout)
+            model = report["original"]["rmse"]
+            naive = min(b["original"]["rmse"] for b in report["baselines"].values())
+            print(f"demo in {mode}: RMSE {model:.3f} F, naive {naive:.3f} F", flush=True)
+            self.assertLess(model, 0.95 * naive)
+
+
+if __name__ == "__main__":
+    harness.require_binary()
+    unittest.main(verbosity=2)
