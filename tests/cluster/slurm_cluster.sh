@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A real Slurm cluster of two nodes on this machine, for tests. Each node is a network namespace with
-# a host name of its own and a slurmd; a bridge joins them, with slurmctld on the bridge's side. File
+# A real Slurm cluster of two nodes on this machine, for tests. Each node is a network namespace
+# with a host name and a slurmd of its own; a bridge joins them, with slurmctld on its side. File
 # system and CPUs are this machine's.
 #
 #   slurm_cluster.sh check         says what is missing and exits 77, or exits 0

@@ -171,8 +171,9 @@ TEST_F(BatchScriptRun, SignalsReachMpirunAndItsCodeComesBack) {
     kill(process, number);
     EXPECT_EQ(exit_code(process), 75) << number;
     EXPECT_EQ(text("got"), "usr1\n") << number;
-    EXPECT_EQ(text("requeued"), "requeue 17\n");
     EXPECT_THAT(text("log"), HasSubstr("asked to stop"));
+    // TERM comes from a user who wants an end.
+    EXPECT_EQ(exists("requeued"), number == SIGUSR1);
     for (const std::string name : {"ready", "got", "requeued"}) fs::remove(folder_ / name);
   }
 }

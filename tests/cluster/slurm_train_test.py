@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Trains with slurm/train.sbatch on a real two-node Slurm (slurm_cluster.sh).
+
+usage: slurm_train_test.py LONGSHIP
+
+The job's time limit ends its first life: Slurm's USR1 leads to a checkpoint, the job goes back into
+the queue and resumes in its second life under the same job number. Also shows that tasks of srun
+without PMI are refused and that srun --mpi=pmix works. Exits 77 where no cluster can be made.
+"""
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CLUSTER = HERE / "slurm_cluster.sh"
+PROGRAM = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None
+
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+
+RUN_FILE = """
+run: {name: cluster, directory: runs, seed: 3}
+data:
+  path: series.h5
+  inputs: [c000, c001]
+  targets: [c000]
+  window: 32
+  horizon: 1
+  split: [0.8, 0.1, 0.1]
+model: {name: lstm, hidden_size: 128, num_layers: 2}
+train: {steps: STEPS, batch_size: 64, micro_batch_size: 16}
+eval: {every_epochs: 0}
+checkpoint: {every_minutes: 0}
+log: {every_steps: 1}
+"""
+
+
+def cluster(*words, check=True, **settings):
+    """Runs a command with the cluster's settings and returns its output."""
+    done = subprocess.run([CLUSTER, "run", *words], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, **settings)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{words} ended with {done.returncode}:\n{done.stdout}")
+    return done
+
+
+def job_facts(job):
+    """scontrol's KEY=VALUE words of a job."""
+    text = cluster("scontrol", "show", "job", "--oneliner", job).stdout
+    return dict(word.split("=", 1) for word in text.split() if "=" in word)
+
+
+def wait_until(job, reached, limit):
+    deadline = time.monotonic() + limit
+    while True:
+        facts = job_facts(job)
+        if reached(facts):
+            return facts
+        if facts["JobState"] in ENDED or time.monotonic() > deadline:
+            raise AssertionError(f"job {job} did not come so far within {limit} s: {facts}")
+        time.sleep(0.5)
+
+
+def records(run):
+    """The training records of metrics.jsonl, in the order of the file."""
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [record for record in map(json.loads, lines) if record.get("split") == "train"]
+
+
+class SlurmTrainTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory(prefix="longship cluster ")
+        cls.folder = pathlib.Path(cls.temporary.name)
+        # Not below a name with blanks: munged's socket and Slurm's own files take none.
+        cls.state = tempfile.TemporaryDirectory(prefix="longship-cluster-")
+        os.environ.update(LONGSHIP_CLUSTER=cls.state.name, LONGSHIP=str(PROGRAM),
+                          LONGSHIP_DEVICE="cpu", OMPI_ALLOW_RUN_AS_ROOT="1",
+                          OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
+        subprocess.run([CLUSTER, "up"], check=True)
+        subprocess.run([PROGRAM, "data", "synth", "--output", cls.folder / "series.h5", "--series",
+                        "2", "--columns", "2", "--rows", "20000"], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        subprocess.run([CLUSTER, "down"], check=True)
+        cls.temporary.cleanup()
+        cls.state.cleanup()
+
+    def seconds_per_step(self):
+        """Of a short run on both nodes, so that the real one outlasts its first life."""
+        (self.folder / "short.yaml").write_text(
+            RUN_FILE.replace("STEPS", "20").replace("name: cluster", "name: short"))
+        cluster("sbatch", "--wait", *self.options("short.log", "5"), ROOT / "slurm/train.sbatch",
+                "short.yaml", cwd=self.folder)
+        speeds = [record["samples_per_s"] for record in records(self.folder / "runs/short")]
+        return 64 / statistics.median(speed for speed in speeds if speed)
+
+    @staticmethod
+    def options(log, minutes):
+        return ["--nodes=2", "--ntasks-per-node=2", "--gpus-per-node=0", "--cpus-per-task=1",
+                f"--time={minutes}", f"--output={log}", "--parsable", "--signal=B:USR1@60"]
+
+    def test_trains_stops_before_the_limit_and_resumes(self):
+        # Slurm sends the signal 30 to 60 s after the start of a job of 2 minutes, which has to come
+        # before the training is done. The second life gets the time that it needs.
+        steps = max(100, int(120 / self.seconds_per_step()))
+        (self.folder / "run file.yaml").write_text(RUN_FILE.replace("STEPS", str(steps)))
+        job = cluster("sbatch", *self.options("job.log", "2"), ROOT / "slurm/train.sbatch",
+                      "run file.yaml", cwd=self.folder).stdout.strip()
+        wait_until(job, lambda facts: facts["Restarts"] == "1", 200)
+        cluster("scontrol", "update", f"JobId={job}", "TimeLimit=30")
+        facts = wait_until(job, lambda facts: facts["JobState"] in ENDED, 500)
+        log = (self.folder / "job.log").read_text()
+
+        self.assertEqual(facts["JobState"], "COMPLETED", log)
+        self.assertEqual(facts["ExitCode"], "0:0", log)
+        self.assertEqual(facts["JobId"], job)
+        self.assertEqual(facts["Restarts"], "1", log)
+        self.assertIn(f"job {job} on node[1-2], life 1", log)
+        self.assertIn("asked to stop; the training writes a checkpoint", log)
+        self.assertIn("requeued; the job resumes when it starts again", log)
+        self.assertIn(f"job {job} on node[1-2], life 2", log)
+
+        run = self.folder / "runs/cluster"
+        hosts = json.dumps(json.loads((run / "run.json").read_text()))
+        self.assertIn("node1", hosts)
+        self.assertIn("node2", hosts)
+        # No step is missing or done twice, over both lives.
+        self.assertEqual([record["step"] for record in records(run)], list(range(1, steps + 1)))
+        listed = subprocess.run([PROGRAM, "checkpoint", "verify", run / "checkpoints/latest"],
+                                text=True, capture_output=True)
+        self.assertEqual(listed.returncode, 0, listed.stdout + listed.stderr)
+
+    def test_srun_without_pmi_is_refused(self):
+        done = cluster("srun", "--mpi=none", "-N2", "-n4", str(PROGRAM), "doctor", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stdout.count("The launcher says 4 tasks (SLURM_STEP_NUM_TASKS)"), 1,
+                         done.stdout)
+        self.assertIn("srun --mpi=pmix", done.stdout)
+
+    def test_srun_with_pmix_makes_one_job(self):
+        done = cluster("srun", "--mpi=pmix", "-N2", "-n4", str(PROGRAM), "doctor", "--json",
+                       stdin=subprocess.DEVNULL)
+        report = json.loads(done.stdout[done.stdout.index("{"):])
+        self.assertTrue(report["ok"], report["problems"])
+        self.assertEqual(sorted(rank["host"] for rank in report["ranks"]),
+                         ["node1", "node1", "node2", "node2"])
+        self.assertEqual(report["all_reduce"]["backend"], "mpi")
+
+
+if __name__ == "__main__":
+    if PROGRAM is None:
+        sys.exit(__doc__)
+    able = subprocess.run([CLUSTER, "check"])
+    if able.returncode != 0:
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
