@@ -1,0 +1,274 @@
+#include "data/csv_rows.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "data/error.h"
+
+namespace longship::data {
+namespace {
+
+// From here on float32 does not hold every whole number.
+constexpr double kExactWhole = 16'777'216;
+
+const std::vector<std::string>& missing_values(const CsvImportOptions& options) {
+  return options.missing_values ? *options.missing_values : default_missing_values();
+}
+
+}  // namespace
+
+std::string CsvRows::place(int64_t row) const {
+  const auto after = std::upper_bound(file_begin.begin(), file_begin.end(), row);
+  return files[static_cast<size_t>(after - file_begin.begin() - 1)] + ":" +
+         std::to_string(line[static_cast<size_t>(row)]);
+}
+
+CsvCollector::CsvCollector(const std::vector<std::string>& paths, const CsvImportOptions& options)
+    : options_(options),
+      dialect_(
+          recognise_dialect(paths.front(), options.delimiter, options.decimal, options.skip_lines)),
+      cells_(dialect_.decimal, missing_values(options)),
+      time_name_(options.time_column.empty()
+                     ? recognise_time_column(paths.front(), dialect_.delimiter, options, cells_)
+                     : std::optional(options.time_column)),
+      time_(options.time_format, options.time_zone, !options.time_column.empty()) {}
+
+// The columns of values, decided by the first file: those asked for, or all that may hold numbers.
+void CsvCollector::choose_columns(const CsvHeader& header) {
+  for (const std::string& name : options_.columns) {
+    header.require(name);
+    Column column;
+    column.name = name;
+    column.requested = true;
+    columns_.push_back(column);
+  }
+  if (!columns_.empty()) return;
+  std::vector<std::string> repeated;
+  for (size_t i = 0; i < header.names().size(); ++i) {
+    const std::string& name = header.names()[i];
+    if (name == time_name_ || name == options_.series_column) continue;
+    if (header.repeated(i)) {
+      repeated.push_back("'" + name + "' at position " + std::to_string(i + 1));
+      continue;
+    }
+    Column column;
+    column.name = name;
+    columns_.push_back(column);
+  }
+  if (!repeated.empty()) {
+    notes_.push_back("left out, because the name stands there more than once: " + listed(repeated));
+  }
+}
+
+int32_t CsvCollector::series_index(const std::string& name) {
+  const auto [found, added] =
+      series_numbers_.emplace(name, static_cast<int32_t>(series_numbers_.size()));
+  if (added) rows_.series.push_back(name);
+  return found->second;
+}
+
+void CsvCollector::add_file(const std::string& path) {
+  const CsvDialect dialect =
+      recognise_dialect(path, options_.delimiter, options_.decimal, options_.skip_lines);
+  if (dialect.delimiter != dialect_.delimiter || dialect.decimal != dialect_.decimal) {
+    throw DataError(path + " is written with another delimiter or decimal mark than " +
+                    rows_.files.front() + "; import it alone, or give --delimiter and --decimal");
+  }
+  CsvReader reader(path, dialect_.delimiter, options_.skip_lines);
+  CsvHeader header(reader, cells_);
+  if (!reader.next()) {
+    throw DataError(path +
+                    " has a header and no rows of data; training needs at least one window of "
+                    "rows");
+  }
+  header.check_width(reader);
+  if (rows_.files.empty()) choose_columns(header);
+
+  std::vector<size_t> positions;
+  for (const Column& column : columns_) positions.push_back(header.require(column.name));
+  std::optional<size_t> time_at;
+  std::optional<size_t> series_at;
+  if (time_name_) time_at = header.require(*time_name_);
+  if (!options_.series_column.empty()) series_at = header.require(options_.series_column);
+
+  rows_.files.push_back(path);
+  rows_.file_begin.push_back(rows_.rows());
+  int32_t file_series = 0;
+  if (!series_at) {
+    std::string name = std::filesystem::path(path).stem().string();
+    if (series_numbers_.count(name) > 0) name = path;
+    file_series = series_index(name);
+  }
+  do {
+    header.check_width(reader);
+    add_row(reader, positions, time_at, series_at, file_series);
+  } while (reader.next());
+
+  if (header.names().size() == 1 && reader.first_inner_blank() > 0) {
+    throw DataError(
+        path + ":" + std::to_string(reader.first_inner_blank()) +
+        ": a blank line in a file of one column may be a missing value or nothing; write NA "
+        "or remove it");
+  }
+  notes_.insert(notes_.end(), header.notes().begin(), header.notes().end());
+}
+
+float CsvCollector::value_of(Column& column, std::string_view cell, const CsvReader& reader) {
+  constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
+  if (column.state == Column::State::kText) return kMissing;
+  double value = 0;
+  const CellKind kind = cells_.parse(cell, value);
+  if (kind == CellKind::kMissing) {
+    ++column.missing;
+    return kMissing;
+  }
+  if (kind == CellKind::kNumber) {
+    column.state = Column::State::kNumbers;
+    const auto narrow = static_cast<float>(value);
+    if (std::isinf(value)) ++column.infinite;
+    if (std::isinf(narrow) && std::isfinite(value)) {
+      throw DataError(reader.place() + ", column '" + column.name + "': " + shown(cell) +
+                      " is beyond the range of float32; scale the column");
+    }
+    column.rounded = column.rounded || (std::abs(value) > kExactWhole && std::isfinite(value) &&
+                                        value == std::floor(value) && double{narrow} != value);
+    return narrow;
+  }
+  // A column that starts with text holds text. Anything else that is no number is a fault, not
+  // text.
+  const bool text_column =
+      column.state == Column::State::kUnknown && kind == CellKind::kText && !column.requested;
+  if (text_column) {
+    column.state = Column::State::kText;
+    column.text_place = reader.place();
+    column.text = shown(cell);
+    return kMissing;
+  }
+  std::string remedy = "; repair it, add it to --missing-values, or choose other --columns";
+  if (kind == CellKind::kNumberLike) {
+    remedy =
+        " with the decimal mark '" + std::string(1, cells_.decimal()) +
+        "'; marks that group thousands, percent and currency signs are not read: remove them, give "
+        "--decimal, or choose other --columns";
+  }
+  throw DataError(reader.place() + ", column '" + column.name + "': '" + shown(cell) +
+                  "' is not a number" + remedy);
+}
+
+void CsvCollector::add_row(const CsvReader& reader, const std::vector<size_t>& positions,
+                           std::optional<size_t> time_at, std::optional<size_t> series_at,
+                           int32_t file_series) {
+  const std::vector<std::string_view>& fields = reader.fields();
+  uint64_t hash = 0;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const std::string_view cell = fields[positions[i]];
+    rows_.values.push_back(value_of(columns_[i], cell, reader));
+    if (columns_[i].state == Column::State::kText) {
+      hash = XXH3_64bits_withSeed(cell.data(), cell.size(), hash + i + 1);
+    }
+  }
+  rows_.text_hash.push_back(hash);
+  if (time_at) {
+    rows_.time.push_back(time_.parse(fields[*time_at], reader.place()));
+    settle_day_first();
+  }
+  int32_t series = file_series;
+  if (series_at) {
+    if (fields[*series_at].empty()) {
+      throw DataError(reader.place() + ": the series column '" + options_.series_column +
+                      "' is empty; every row must name its series");
+    }
+    series = series_index(std::string(fields[*series_at]));
+  }
+  rows_.series_of.push_back(series);
+  rows_.line.push_back(static_cast<uint32_t>(reader.line()));
+}
+
+// The first proof that the day comes first turns the stamps before it; later ones come out right.
+void CsvCollector::settle_day_first() {
+  if (time_.order() == TimeColumn::Order::kUnproved) return;
+  if (time_.order() == TimeColumn::Order::kDayFirst && settled_ == 0) {
+    for (size_t row = 0; row + 1 < rows_.time.size(); ++row) {
+      rows_.time[row] = time_.day_first(rows_.time[row]);
+    }
+  }
+  settled_ = rows_.time.size();
+}
+
+CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& notes) {
+  if (time_.order() == TimeColumn::Order::kUnproved) {
+    throw DataError(rows_.files.front() + ": every day in '" + *time_name_ +
+                    "' is 12 or less, so day and month cannot be told apart; give --time-format "
+                    "%m/%d/%Y or %d/%m/%Y");
+  }
+  std::vector<size_t> kept;
+  std::vector<std::string> text;
+  std::vector<std::string> empty;
+  std::vector<std::string> rounded;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const Column& column = columns_[i];
+    if (column.state == Column::State::kText) {
+      text.push_back("'" + column.name + "' ('" + column.text + "' at " + column.text_place + ")");
+      rows_.text_columns.push_back(column.name);
+    } else if (column.state == Column::State::kUnknown && !column.requested) {
+      empty.push_back("'" + column.name + "'");
+    } else {
+      kept.push_back(i);
+      if (column.rounded) rounded.push_back("'" + column.name + "'");
+    }
+  }
+  if (!text.empty()) notes_.push_back("left out, because they hold text: " + listed(text, 6));
+  if (!empty.empty()) notes_.push_back("left out, because they hold no value: " + listed(empty, 6));
+  if (!rounded.empty()) {
+    notes_.push_back("whole numbers beyond 16777216 are rounded to float32 in " +
+                     listed(rounded, 6));
+  }
+  if (kept.empty()) {
+    throw DataError(rows_.files.front() + " has no column of numbers" +
+                    (text.empty() ? "" : ": " + listed(text, 6)) +
+                    "; check --delimiter and --decimal");
+  }
+  if (!time_name_) {
+    notes_.push_back("no time column was recognised: rows are taken in the order of the file");
+    for (const size_t i : kept) {
+      if (!usual_time_name(columns_[i].name)) continue;
+      notes_.push_back(
+          "column '" + columns_[i].name +
+          "' holds numbers and is taken as values; if it is the time, give --time-column "
+          "and --time-format");
+    }
+  } else if (time_.without_zone()) {
+    notes_.push_back("times without a zone are taken as " +
+                     (options_.time_zone.empty() ? std::string("UTC") : options_.time_zone));
+  }
+
+  report.delimiter = dialect_.delimiter;
+  report.decimal = dialect_.decimal;
+  report.time_column = time_name_.value_or("");
+  report.series_column = options_.series_column;
+  report.rows_read = rows_.rows();
+  const auto rows = static_cast<size_t>(rows_.rows());
+  for (const size_t i : kept) {
+    rows_.columns.push_back(columns_[i].name);
+    rows_.missing.push_back(columns_[i].missing);
+    rows_.infinite.push_back(columns_[i].infinite);
+  }
+  if (kept.size() < columns_.size()) {
+    size_t out = 0;
+    for (size_t row = 0; row < rows; ++row) {
+      for (const size_t i : kept) rows_.values[out++] = rows_.values[row * columns_.size() + i];
+    }
+    rows_.values.resize(out);
+    rows_.values.shrink_to_fit();
+  }
+  notes.insert(notes.end(), notes_.begin(), notes_.end());
+  return std::move(rows_);
+}
+
+}  // namespace longship::data

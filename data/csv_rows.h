@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/csv_cell.h"
+#include "data/csv_dialect.h"
+#include "data/csv_header.h"
+#include "data/csv_import.h"
+#include "data/csv_reader.h"
+#include "data/time_parser.h"
+
+namespace longship::data {
+
+// The rows of CSV files in the order in which they were read.
+struct CsvRows {
+  std::vector<std::string> columns;
+  std::vector<float> values;       // (rows, columns), NaN where missing
+  std::vector<int64_t> time;       // (rows) ns; empty without a time column
+  std::vector<int32_t> series_of;  // (rows) index into `series`
+  std::vector<std::string> series;
+  std::vector<uint64_t> text_hash;  // (rows) of the cells that are not among the values
+  std::vector<uint32_t> line;       // (rows) in its file
+  std::vector<std::string> files;
+  std::vector<int64_t> file_begin;        // first row of each file
+  std::vector<std::string> text_columns;  // names of columns that hold text and were left out
+  std::vector<int64_t> missing;           // per column
+  std::vector<int64_t> infinite;          // per column
+
+  int64_t rows() const { return static_cast<int64_t>(line.size()); }
+  std::string place(int64_t row) const;  // "FILE:LINE"
+};
+
+// Collects the rows of one file after another.
+class CsvCollector {
+ public:
+  // Recognises dialect and time column from the first file. Throws DataError.
+  CsvCollector(const std::vector<std::string>& paths, const CsvImportOptions& options);
+
+  // Throws DataError naming file and line.
+  void add_file(const std::string& path);
+
+  // The rows with only the columns that are kept, in their order. Throws DataError when none is
+  // left.
+  CsvRows take(CsvImportReport& report, std::vector<std::string>& notes);
+
+ private:
+  struct Column {
+    std::string name;
+    bool requested = false;
+    enum class State { kUnknown, kNumbers, kText } state = State::kUnknown;
+    std::string text_place;  // where text was met first
+    std::string text;
+    int64_t missing = 0;
+    int64_t infinite = 0;
+    bool rounded = false;  // whole numbers that float32 does not hold exactly
+  };
+
+  void choose_columns(const CsvHeader& header);
+  void add_row(const CsvReader& reader, const std::vector<size_t>& positions,
+               std::optional<size_t> time_at, std::optional<size_t> series_at, int32_t file_series);
+  float value_of(Column& column, std::string_view cell, const CsvReader& reader);
+  int32_t series_index(const std::string& name);
+  void settle_day_first();
+
+  const CsvImportOptions& options_;
+  CsvDialect dialect_;
+  CellParser cells_;
+  std::optional<std::string> time_name_;
+  TimeColumn time_;
+  size_t settled_ = 0;  // rows whose slash dates are in their final order
+  std::vector<Column> columns_;
+  std::map<std::string, int32_t> series_numbers_;
+  CsvRows rows_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace longship::data

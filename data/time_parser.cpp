@@ -1,0 +1,278 @@
+#include "data/time_parser.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "data/calendar.h"
+#include "data/csv_reader.h"
+#include "data/error.h"
+#include "data/text_scanner.h"
+
+namespace longship::data {
+namespace {
+
+// "Z", "UTC", "+01", "+0100", "+01:00", "UTC+2". Sets seconds.
+bool scan_zone(TextScanner& text, int64_t& seconds) {
+  seconds = 0;
+  bool named = text.literal("UTC") || text.literal("GMT");
+  if (!named && (text.literal("Z") || text.literal("z"))) return true;
+  const bool negative = text.at('-');
+  if (!text.at('-') && !text.at('+')) return named;
+  text.skip();
+  int64_t hours = 0;
+  int64_t minutes = 0;
+  const size_t digits = text.number(hours, 1, 4);
+  if (digits == 0) return false;
+  if (digits >= 3) {
+    minutes = hours % 100;
+    hours /= 100;
+  } else if (text.literal(":") && text.number(minutes, 2, 2) != 2) {
+    return false;
+  }
+  if (hours > 14 || minutes > 59) return false;
+  seconds = (hours * 60 + minutes) * (negative ? -60 : 60);
+  return true;
+}
+
+// A time after a date: "[T ]HH:MM[:SS[.fraction]][ AM|PM][zone]", all optional.
+bool scan_clock(TextScanner& text, CivilTime& time, bool& zoned, int64_t& offset) {
+  zoned = false;
+  offset = 0;
+  if (text.done()) return true;
+  if (!text.literal("T") && !text.literal("t") && !text.blanks()) return false;
+  if (text.number(time.hour, 1, 2) == 0 || !text.literal(":") ||
+      text.number(time.minute, 2, 2) != 2) {
+    return false;
+  }
+  if (text.literal(":")) {
+    if (text.number(time.second, 2, 2) != 2) return false;
+    if ((text.literal(".") || text.literal(",")) && !text.fraction(time.nanosecond)) return false;
+  }
+  text.blanks();
+  if (text.half_day(time.hour) == TextScanner::HalfDay::kWrongHour) return false;
+  text.blanks();
+  if (text.done()) return true;
+  zoned = true;
+  return scan_zone(text, offset) && text.done();
+}
+
+std::optional<Stamp> stamp_of(const CivilTime& time, bool zoned, int64_t offset) {
+  const std::optional<int64_t> ns = to_nanoseconds(time);
+  if (!ns) return std::nullopt;
+  Stamp stamp;
+  stamp.ns = *ns - offset * kSecondNs;
+  stamp.zoned = zoned;
+  return stamp;
+}
+
+std::optional<Stamp> slash_stamp(TextScanner text, int64_t first) {
+  CivilTime time;
+  int64_t second = 0;
+  if (text.number(second, 1, 2) == 0 || !text.literal("/") || text.number(time.year, 4, 4) != 4) {
+    return std::nullopt;
+  }
+  bool zoned = false;
+  int64_t offset = 0;
+  if (!scan_clock(text, time, zoned, offset)) return std::nullopt;
+  time.month = second;
+  time.day = first;
+  const auto day_first = stamp_of(time, zoned, offset);
+  time.month = first;
+  time.day = second;
+  const auto month_first = stamp_of(time, zoned, offset);
+  if (!day_first && !month_first) return std::nullopt;
+  Stamp stamp = month_first ? *month_first : *day_first;
+  stamp.style = Stamp::Style::kSlash;
+  stamp.month_first = month_first.has_value();
+  stamp.day_first = day_first.has_value();
+  return stamp;
+}
+
+}  // namespace
+
+int64_t zone_offset(const std::string& zone) {
+  TextScanner text(zone);
+  int64_t seconds = 0;
+  if (zone == "Etc/UTC" || zone == "utc") return 0;
+  if (!zone.empty() && scan_zone(text, seconds) && text.done()) return seconds;
+  throw DataError(
+      "the time zone '" + zone +
+      "' is not known; give UTC or a fixed offset such as +01:00 (zones with summer time "
+      "are not supported: convert the stamps to UTC first)");
+}
+
+std::string format_time(int64_t ns) {
+  const CivilTime time = to_civil(ns);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d",
+                static_cast<int>(time.year), static_cast<int>(time.month),
+                static_cast<int>(time.day), static_cast<int>(time.hour),
+                static_cast<int>(time.minute), static_cast<int>(time.second));
+  std::string result = text.data();
+  if (time.nanosecond > 0) {
+    std::snprintf(text.data(), text.size(), ".%09d", static_cast<int>(time.nanosecond));
+    result += text.data();
+    result.erase(result.find_last_not_of('0') + 1);
+  }
+  return result + "Z";
+}
+
+std::optional<Stamp> parse_stamp(std::string_view source) {
+  TextScanner text(source);
+  int64_t first = 0;
+  const size_t digits = text.number(first, 1, 4);
+  if (digits == 1 || digits == 2) {
+    return text.literal("/") ? slash_stamp(text, first) : std::nullopt;
+  }
+  if (digits != 4) return std::nullopt;
+  CivilTime time;
+  time.year = first;
+  const bool slashes = text.at('/');
+  if (!slashes && !text.at('-')) return std::nullopt;
+  const char* separator = slashes ? "/" : "-";
+  text.skip();
+  const size_t month_digits = text.number(time.month, 1, 2);
+  if (month_digits == 0 || (!slashes && month_digits != 2)) return std::nullopt;
+  bool zoned = false;
+  int64_t offset = 0;
+  if (!text.done() || slashes) {
+    const bool date = text.literal(separator) && text.number(time.day, 1, 2) > 0 &&
+                      scan_clock(text, time, zoned, offset);
+    if (!date) return std::nullopt;
+  }
+  auto stamp = stamp_of(time, zoned, offset);
+  if (stamp) stamp->style = slashes ? Stamp::Style::kYearSlash : Stamp::Style::kIso;
+  return stamp;
+}
+
+std::optional<Stamp> parse_epoch(std::string_view source) {
+  TextScanner text(source);
+  const bool negative = text.literal("-");
+  int64_t value = 0;
+  const size_t digits = text.number(value, 1, 19);
+  int64_t unit = 0;
+  if (digits == 19) unit = 1;
+  if (digits == 16) unit = 1'000;
+  if (digits == 13) unit = 1'000'000;
+  if (digits == 10) unit = kSecondNs;
+  int64_t fraction = 0;
+  if (unit == kSecondNs && text.literal(".") && !text.fraction(fraction)) return std::nullopt;
+  if (unit == 0 || !text.done()) return std::nullopt;
+  Stamp stamp;
+  stamp.style = Stamp::Style::kEpoch;
+  stamp.zoned = true;
+  stamp.ns = (value * unit + fraction) * (negative ? -1 : 1);
+  return stamp;
+}
+
+std::optional<Stamp> parse_by_format(std::string_view source, const std::string& format) {
+  TextScanner text(source);
+  Stamp stamp;
+  stamp.style = Stamp::Style::kFormat;
+  if (format.starts_with("epoch-")) {
+    const std::string unit = format.substr(6);
+    const int64_t ns = unit == "s"    ? kSecondNs
+                       : unit == "ms" ? 1'000'000
+                       : unit == "us" ? 1'000
+                                      : 1;
+    if (ns == 1 && unit != "ns") {
+      throw DataError("the time format '" + format +
+                      "' is not known; epochs are epoch-s, -ms, -us, -ns");
+    }
+    const bool negative = text.literal("-");
+    int64_t value = 0;
+    int64_t fraction = 0;
+    if (text.number(value, 1, 19) == 0) return std::nullopt;
+    if (ns == kSecondNs && text.literal(".") && !text.fraction(fraction)) return std::nullopt;
+    if (!text.done() || __builtin_mul_overflow(value, ns, &value)) return std::nullopt;
+    stamp.zoned = true;
+    stamp.ns = (value + fraction) * (negative ? -1 : 1);
+    return stamp;
+  }
+
+  FormatFields fields;
+  if (!scan_format(text, format, fields) || !text.done()) return std::nullopt;
+  std::optional<int64_t> ns = to_nanoseconds(fields.time);
+  if (fields.day_of_year > 0) {
+    ns = to_nanoseconds({fields.time.year, 1, 1, fields.time.hour, fields.time.minute,
+                         fields.time.second, fields.time.nanosecond});
+    if (ns) *ns += (fields.day_of_year - 1) * kDayNs;
+    if (ns && to_civil(*ns).year != fields.time.year) return std::nullopt;
+  }
+  if (fields.epoch) ns = *fields.epoch * kSecondNs + fields.time.nanosecond;
+  if (!ns) return std::nullopt;
+  stamp.ns = *ns - fields.offset * kSecondNs;
+  stamp.zoned = fields.zoned || fields.epoch.has_value();
+  return stamp;
+}
+
+TimeColumn::TimeColumn(std::string format, const std::string& zone, bool named)
+    : format_(std::move(format)),
+      offset_ns_((zone.empty() ? 0 : zone_offset(zone)) * kSecondNs),
+      named_(named) {
+  if (!format_.empty()) parse_by_format("", format_);  // refuses a wrong format at once
+}
+
+int64_t TimeColumn::parse(std::string_view text, const std::string& place) {
+  std::optional<Stamp> stamp;
+  if (!format_.empty()) {
+    stamp = parse_by_format(text, format_);
+  } else {
+    stamp = parse_stamp(text);
+    if (!stamp && named_) stamp = parse_epoch(text);
+  }
+  if (!stamp) {
+    throw DataError(
+        place + ": '" + shown(text) + "' is not a time" +
+        (format_.empty()
+             ? ", or not a recognised one; give --time-format (such as %Y%m%d or epoch-s)"
+             : " of the format " + format_));
+  }
+  if (!style_) {
+    style_ = stamp->style;
+    zoned_ = stamp->zoned;
+    first_place_ = place;
+    epoch_digits_ = text.find('.') == std::string_view::npos ? text.size() : text.find('.');
+    if (stamp->style == Stamp::Style::kSlash) order_ = Order::kUnproved;
+  }
+  if (stamp->style != *style_ || (stamp->style == Stamp::Style::kEpoch &&
+                                  std::min(text.find('.'), text.size()) != epoch_digits_)) {
+    throw DataError(place + ": '" + shown(text) + "' is written in another way than the time at " +
+                    first_place_ + "; one column has one format, give --time-format");
+  }
+  if (stamp->zoned != zoned_) {
+    throw DataError(place + ": '" + shown(text) +
+                    (zoned_ ? "' has no time zone" : "' has a time zone") +
+                    ", unlike the time at " + first_place_ + "; write them alike");
+  }
+  if (stamp->style == Stamp::Style::kSlash) {
+    const Order needed = !stamp->month_first ? Order::kDayFirst
+                         : !stamp->day_first ? Order::kMonthFirst
+                                             : Order::kUnproved;
+    if (needed != Order::kUnproved && order_ != Order::kUnproved && needed != order_) {
+      throw DataError(place + ": '" + shown(text) + "' has the " +
+                      (needed == Order::kDayFirst ? "day" : "month") + " first, but the time at " +
+                      proof_ + " the other way round; one column has one format");
+    }
+    if (needed != Order::kUnproved && order_ == Order::kUnproved) {
+      order_ = needed;
+      proof_ = place;
+    }
+    // Once the day is known to come first, stamps that can be read both ways are turned here.
+    if (order_ == Order::kDayFirst && stamp->month_first) {
+      return day_first(stamp->ns - (zoned_ ? 0 : offset_ns_));
+    }
+  }
+  return stamp->ns - (zoned_ ? 0 : offset_ns_);
+}
+
+int64_t TimeColumn::day_first(int64_t ns) const {
+  const int64_t offset = zoned_ ? 0 : offset_ns_;
+  CivilTime time = to_civil(ns + offset);
+  std::swap(time.day, time.month);
+  return *to_nanoseconds(time) - offset;
+}
+
+}  // namespace longship::data
