@@ -1,0 +1,394 @@
+#include "comm/gradient_reducer.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "comm/bucket_layout.h"
+#include "comm/stream_mark.h"
+#include "comm/wire_scale.h"
+
+// Note [Why buckets are sent in index order]
+// A collective pairs with the other ranks' by its place in the order of calls, not by what it
+// holds. Which bucket is complete first depends on the autograd engine and on which parameters a
+// rank's data reached. So a bucket takes off when it is complete *and* all before it have; one that
+// never completes (a parameter without gradient) is sent by finalize(), with zeros where nothing
+// came. Every rank thus makes the same calls in the same order, whatever its graph did.
+//
+// Note [Gradients are views]
+// Each .grad is a view of its bucket, so neither packing nor unpacking copies anything. It works
+// only while autograd adds to .grad in place: it does so when .grad is defined and no graph of the
+// backward is made. A gradient set to none, or replaced, would silently train on zeros; every hook
+// therefore compares the address.
+//
+// Note [Streams]
+// Communication has a stream of its own, of high priority, so that it overlaps with backward. It
+// waits for the compute stream where a bucket takes off (the hook runs on the stream of the
+// gradient), and the compute stream waits for it once, in finalize(). All persistent memory is made
+// in the constructor, so the caching allocator never hands a bucket to another stream.
+
+namespace longship::comm {
+namespace {
+
+at::ScalarType dtype_of(WireFormat wire) {
+  switch (wire) {
+    case WireFormat::kFp32:
+      return at::kFloat;
+    case WireFormat::kFp16:
+      return at::kHalf;
+    case WireFormat::kBf16:
+      return at::kBFloat16;
+  }
+  throw std::invalid_argument("unknown wire format");
+}
+
+std::string describe(const std::vector<at::Tensor>& parameters, size_t index) {
+  std::ostringstream text;
+  text << "parameter " << index << " of shape " << parameters[index].sizes();
+  return text.str();
+}
+
+std::vector<at::Tensor> checked(std::vector<at::Tensor> parameters) {
+  if (parameters.empty()) throw std::invalid_argument("GradientReducer: there are no parameters");
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const at::Tensor& parameter = parameters[p];
+    const char* fault = nullptr;
+    if (!parameter.is_leaf() || !parameter.requires_grad()) fault = "is not a leaf with gradient";
+    if (parameter.scalar_type() != at::kFloat) fault = "is not float32";
+    if (parameter.device() != parameters[0].device()) fault = "is on another device than the first";
+    if (parameter.numel() == 0) fault = "has no elements";
+    if (!parameter.is_non_overlapping_and_dense()) fault = "is not dense";
+    if (fault) {
+      throw std::invalid_argument("GradientReducer: " + describe(parameters, p) + " " + fault);
+    }
+  }
+  return parameters;
+}
+
+std::vector<int64_t> element_counts(const std::vector<at::Tensor>& parameters) {
+  std::vector<int64_t> counts;
+  for (const auto& parameter : parameters) counts.push_back(parameter.numel());
+  return counts;
+}
+
+// A number that two lists of parameters share only when they are laid out alike (FNV-1a of sizes).
+int64_t fingerprint(const std::vector<at::Tensor>& parameters) {
+  uint64_t hash = 14695981039346656037ULL;
+  const auto add = [&hash](int64_t number) {
+    hash = (hash ^ static_cast<uint64_t>(number)) * 1099511628211ULL;
+  };
+  for (const auto& parameter : parameters) {
+    add(parameter.dim());
+    for (const int64_t size : parameter.sizes()) add(size);
+  }
+  return static_cast<int64_t>(hash >> 2U);
+}
+
+// Buckets of different sizes would meet in a collective and hang it or mix gradients.
+void check_equal_on_all_ranks(const std::vector<at::Tensor>& parameters,
+                              Communicator& communicator) {
+  const int64_t own = fingerprint(parameters);
+  const at::Tensor extremes =
+      at::tensor({own, -own}, at::TensorOptions().dtype(at::kLong)).to(parameters[0].device());
+  communicator.all_reduce(extremes, ReduceOp::kMax);
+  const at::Tensor host = extremes.cpu();
+  if (host[0].item<int64_t>() == -host[1].item<int64_t>()) return;
+  throw std::logic_error("GradientReducer: the ranks hold different parameters (rank " +
+                         std::to_string(communicator.rank()) + " has " +
+                         std::to_string(parameters.size()) +
+                         "): every rank must build the same model");
+}
+
+class GradientHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  GradientHook(size_t parameter, std::function<void(size_t)> arrived)
+      : parameter_(parameter), arrived_(std::move(arrived)) {}
+  void operator()(const at::Tensor& /*tensor*/) override { arrived_(parameter_); }
+
+ private:
+  size_t parameter_;
+  std::function<void(size_t)> arrived_;
+};
+
+}  // namespace
+
+struct GradientReducer::Impl {
+  enum class Phase { kAccumulate, kLast, kFinal };
+
+  Impl(std::vector<at::Tensor> parameters_of_model, Communicator& communicator_of_group,
+       const ReducerOptions& options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void make_views();
+  void make_wire();
+  void gradient_arrived(size_t parameter);
+  void prepare_factors();
+  void agree_on_factors();
+  void launch_next();
+  void finalize();
+
+  at::Device device() const { return parameters[0].device(); }
+  at::Tensor inverse_loss_scale() const {
+    return loss_scale.defined() ? loss_scale.reciprocal() : one;
+  }
+
+  std::vector<at::Tensor> parameters;
+  Communicator& communicator;
+  at::ScalarType wire_dtype;  // float32 also for a single rank, which sends nothing to anyone
+  std::vector<BucketLayout> layout;
+  std::vector<at::Tensor> buckets;
+  std::vector<at::Tensor> views;  // by parameter
+  std::vector<size_t> bucket_of;  // by parameter
+  std::vector<at::Tensor> wire;   // by bucket: [gradients | a slot for each rank]; half only
+  at::Tensor codes;               // (buckets, ranks) float32, the slots after the sum
+  WireScale scale;
+  at::Tensor loss_scale;
+  at::Tensor one;
+  at::Tensor to_wire;  // (buckets,) float32, this step's
+  at::Tensor from_wire;
+  std::optional<c10::Stream> comm_stream;  // none on the CPU
+  StreamMark compute_mark;
+  StreamMark comm_mark;
+
+  // Of the step under way.
+  Phase phase = Phase::kAccumulate;
+  std::vector<bool> arrived;                 // by parameter, in the last micro-step
+  std::vector<size_t> missing;               // by bucket: parameters that have not arrived
+  std::vector<std::unique_ptr<Work>> works;  // by bucket, in order; its size is the next to send
+};
+
+GradientReducer::Impl::Impl(std::vector<at::Tensor> parameters_of_model,
+                            Communicator& communicator_of_group, const ReducerOptions& options)
+    : parameters(checked(std::move(parameters_of_model))),
+      communicator(communicator_of_group),
+      wire_dtype(communicator.size() > 1 ? dtype_of(options.wire) : at::kFloat),
+      layout(make_bucket_layout(element_counts(parameters), options.first_bucket_bytes,
+                                options.bucket_bytes)),
+      scale(static_cast<int64_t>(layout.size()), communicator.size(), device()) {
+  check_equal_on_all_ranks(parameters, communicator);
+  const c10::impl::VirtualGuardImpl streams(device().type());
+  if (!device().is_cpu()) {
+    comm_stream = streams.getStreamFromGlobalPool(device(), /*isHighPriority=*/true);
+  }
+  make_views();
+  make_wire();
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    torch::autograd::impl::set_post_acc_grad_hooks(
+        parameters[p], std::make_unique<GradientHook>(
+                           p, [this](size_t parameter) { gradient_arrived(parameter); }));
+  }
+}
+
+GradientReducer::Impl::~Impl() {
+  for (const auto& parameter : parameters) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+  }
+  const bool unfinished = !works.empty();
+  works.clear();
+  if (!unfinished || !comm_stream) return;
+  try {
+    comm_stream->synchronize();      // buckets must not be freed under it
+  } catch (const std::exception&) {  // the device is lost, and with it what was on it
+  }
+}
+
+void GradientReducer::Impl::make_views() {
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(device());
+  views.resize(parameters.size());
+  bucket_of.resize(parameters.size());
+  arrived.resize(parameters.size());
+  missing.resize(layout.size());
+  for (size_t b = 0; b < layout.size(); ++b) {
+    buckets.push_back(at::zeros({layout[b].elements}, options));
+    for (size_t i = 0; i < layout[b].parameters.size(); ++i) {
+      const auto p = static_cast<size_t>(layout[b].parameters[i]);
+      const at::Tensor& parameter = parameters[p];
+      views[p] =
+          buckets[b].as_strided(parameter.sizes(), parameter.strides(), layout[b].offsets[i]);
+      bucket_of[p] = b;
+      parameters[p].mutable_grad() = views[p];
+    }
+  }
+}
+
+void GradientReducer::Impl::make_wire() {
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(device());
+  one = at::ones({}, options);
+  if (wire_dtype == at::kFloat) return;
+  const int64_t ranks = communicator.size();
+  for (const auto& bucket : buckets) {
+    wire.push_back(at::zeros({bucket.numel() + ranks}, options.dtype(wire_dtype)));
+  }
+  codes = at::zeros({static_cast<int64_t>(buckets.size()), ranks}, options);
+  to_wire = at::ones({static_cast<int64_t>(buckets.size())}, options);
+  from_wire = at::ones_like(to_wire);
+}
+
+void GradientReducer::Impl::gradient_arrived(size_t parameter) {
+  if (parameters[parameter].grad().data_ptr() != views[parameter].data_ptr()) {
+    throw std::logic_error("GradientReducer: the gradient of " + describe(parameters, parameter) +
+                           " is no longer a view of its bucket: clear gradients with "
+                           "GradientReducer::zero() only, and run backward without create_graph");
+  }
+  if (phase != Phase::kLast) return;
+  if (arrived[parameter]) {
+    throw std::logic_error("GradientReducer: the gradient of " + describe(parameters, parameter) +
+                           " came twice in the last micro-step: run backward once, on the sum of "
+                           "the losses");
+  }
+  arrived[parameter] = true;
+  --missing[bucket_of[parameter]];
+  // Without scales nothing can be sent before all ranks have agreed on them in finalize().
+  if (wire_dtype != at::kFloat && !scale.known()) return;
+  while (works.size() < buckets.size() && missing[works.size()] == 0) launch_next();
+}
+
+// Runs on the communication stream, once a step, before the first bucket is cast. Quotients of
+// powers of two are exact.
+void GradientReducer::Impl::prepare_factors() {
+  if (loss_scale.defined()) {
+    to_wire.copy_(scale.factors() / loss_scale);
+    from_wire.copy_(loss_scale / scale.factors());
+  } else {
+    to_wire.copy_(scale.factors());
+    from_wire.copy_(scale.factors().reciprocal());
+  }
+}
+
+// See Note [Wire scale]: only where there is no history, on all ranks alike.
+void GradientReducer::Impl::agree_on_factors() {
+  compute_mark.record(device());
+  const c10::OptionalStreamGuard guard(comm_stream);
+  compute_mark.block(device());
+  std::vector<at::Tensor> own;
+  for (const auto& bucket : buckets) own.push_back(WireScale::code(bucket, inverse_loss_scale()));
+  const at::Tensor agreed = at::stack(own);
+  communicator.all_reduce(agreed, ReduceOp::kMax);
+  scale.use_codes(agreed);
+  prepare_factors();
+}
+
+void GradientReducer::Impl::launch_next() {
+  const size_t b = works.size();
+  compute_mark.record(device());
+  const c10::OptionalStreamGuard guard(comm_stream);
+  compute_mark.block(device());
+  if (wire_dtype == at::kFloat) {
+    works.push_back(communicator.all_reduce_async(buckets[b], ReduceOp::kSum));
+    return;
+  }
+  if (b == 0 && scale.known()) {
+    scale.use_history();
+    prepare_factors();
+  }
+  const int64_t elements = buckets[b].numel();
+  const auto index = static_cast<int64_t>(b);
+  at::Tensor gradients = wire[b].narrow(0, 0, elements);
+  at::mul_out(gradients, buckets[b], to_wire.narrow(0, index, 1));
+  const at::Tensor slots = wire[b].narrow(0, elements, communicator.size());
+  slots.zero_();
+  slots.narrow(0, communicator.rank(), 1)
+      .copy_(WireScale::code(buckets[b], inverse_loss_scale()).view({1}));
+  works.push_back(communicator.all_reduce_async(wire[b], ReduceOp::kSum));
+}
+
+void GradientReducer::Impl::finalize() {
+  if (phase == Phase::kFinal) {
+    throw std::logic_error("GradientReducer: finalize() was called twice; zero() begins a step");
+  }
+  phase = Phase::kFinal;
+  const bool half = wire_dtype != at::kFloat;
+  if (half && !scale.known()) agree_on_factors();
+  while (works.size() < buckets.size()) launch_next();
+  {
+    const c10::OptionalStreamGuard guard(comm_stream);
+    for (size_t b = 0; b < buckets.size(); ++b) {
+      works[b]->wait();
+      if (!half) continue;
+      const int64_t elements = buckets[b].numel();
+      const auto index = static_cast<int64_t>(b);
+      at::mul_out(buckets[b], wire[b].narrow(0, 0, elements), from_wire.narrow(0, index, 1));
+      codes[index].copy_(wire[b].narrow(0, elements, communicator.size()));
+    }
+    if (half) scale.record(codes);
+    comm_mark.record(device());
+  }
+  comm_mark.block(device());
+  works.clear();
+}
+
+GradientReducer::GradientReducer(std::vector<at::Tensor> parameters, Communicator& communicator,
+                                 ReducerOptions options)
+    : impl_(std::make_unique<Impl>(std::move(parameters), communicator, options)) {}
+GradientReducer::~GradientReducer() = default;
+
+void GradientReducer::zero() {
+  for (const auto& bucket : impl_->buckets) bucket.zero_();
+  impl_->phase = Impl::Phase::kAccumulate;
+}
+
+void GradientReducer::begin_micro_step(bool last) {
+  if (impl_->phase != Impl::Phase::kAccumulate) {
+    throw std::logic_error(
+        "GradientReducer: a micro-step after the last one; zero() begins a step");
+  }
+  if (!last) return;
+  impl_->phase = Impl::Phase::kLast;
+  impl_->arrived.assign(impl_->arrived.size(), false);
+  for (size_t b = 0; b < impl_->layout.size(); ++b) {
+    impl_->missing[b] = impl_->layout[b].parameters.size();
+  }
+}
+
+void GradientReducer::finalize() {
+  impl_->finalize();
+}
+
+void GradientReducer::poison() {
+  if (impl_->phase == Impl::Phase::kFinal) return;
+  for (size_t b = impl_->works.size(); b < impl_->buckets.size(); ++b) {
+    impl_->buckets[b].fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+void GradientReducer::set_loss_scale(at::Tensor scale) {
+  impl_->loss_scale = std::move(scale);
+}
+
+const std::vector<BucketLayout>& GradientReducer::layout() const {
+  return impl_->layout;
+}
+
+const std::vector<at::Tensor>& GradientReducer::buckets() const {
+  return impl_->buckets;
+}
+
+int64_t GradientReducer::wire_bytes_per_step() const {
+  const auto& sent = impl_->wire.empty() ? impl_->buckets : impl_->wire;
+  int64_t bytes = 0;
+  for (const auto& tensor : sent) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+at::Tensor GradientReducer::state() const {
+  return impl_->scale.history().cpu().clone();
+}
+
+void GradientReducer::load_state(const at::Tensor& state) {
+  impl_->scale.load(state);
+}
+
+}  // namespace longship::comm
