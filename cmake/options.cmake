@@ -15,6 +15,10 @@ target_link_libraries(longship_options INTERFACE ${TORCH_LIBRARIES} Threads::Thr
 target_compile_options(longship_options INTERFACE -pthread
   "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wnon-virtual-dtor>"
   "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${LONGSHIP_WERROR}>>:-Werror>")
+# libtorch.so exports std::filesystem functions of the compiler it was built with, some of which jump
+# to null here (remove_all does). The system's libstdc++, loaded first, serves the programs instead.
+target_link_options(longship_options INTERFACE
+  "SHELL:-Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state")
 target_compile_definitions(longship_options INTERFACE LONGSHIP_VERSION="${PROJECT_VERSION}")
 if(LONGSHIP_SANITIZE)
   target_compile_options(longship_options INTERFACE
