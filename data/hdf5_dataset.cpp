@@ -155,6 +155,12 @@ std::optional<std::vector<T>> numeric_attribute(hid_t object, const std::string&
   const auto attribute = open_attribute(object, name);
   if (!attribute) return std::nullopt;
   const H5T_class_t type_class = H5Tget_class(attribute->type.get());
+  if (type_class == H5T_BITFIELD && H5Tget_size(attribute->type.get()) == 1) {
+    // PyTables writes booleans so.
+    std::vector<uint8_t> bits(attribute->count);
+    if (H5Aread(attribute->handle.get(), H5T_NATIVE_B8, bits.data()) < 0) return std::nullopt;
+    return std::vector<T>(bits.begin(), bits.end());
+  }
   if (type_class != H5T_INTEGER && type_class != H5T_FLOAT) return std::nullopt;
   std::vector<T> values(attribute->count);
   if (H5Aread(attribute->handle.get(), memory, values.data()) < 0) return std::nullopt;

@@ -39,38 +39,51 @@ at::Tensor read_rows(const Hdf5Dataset& dataset, const std::vector<int64_t>& col
     throw DataError(dataset.name() + " holds " + info.type + ", not numbers");
   }
   dataset.check_readable();
-  const bool flat = info.shape.size() == 1;
-  const int64_t rows = info.shape.at(0);
-  const int64_t width = flat ? 1 : info.shape.at(1);
+  const std::vector<int64_t>& shape = info.shape;
+  const int64_t width = shape.size() == 1 ? 1 : shape.back();
+  // A three-dimensional dataset is read one entry of its first axis after another.
+  const int64_t sheets = shape.size() == 3 ? shape[0] : 1;
+  const int64_t rows = shape.size() == 3 ? shape[1] : shape.at(0);
   const auto picked = static_cast<int64_t>(columns.size());
-  at::Tensor result = at::empty({rows, picked}, at::kFloat);
-  auto* out = result.data_ptr<float>();
+  at::Tensor result = at::empty({sheets * rows, picked}, at::kFloat);
+  auto* out = result.mutable_data_ptr<float>();
 
   std::vector<int64_t> all(static_cast<size_t>(width));
   std::iota(all.begin(), all.end(), int64_t{0});
   const bool exact = info.type_class == H5T_FLOAT && info.type_size <= 4;
   const bool direct = exact && packing.identity() && columns == all;
   // Whole chunks at a time: a chunk that two blocks share would be decoded twice.
-  const int64_t chunk = info.chunk.empty() ? 1 : info.chunk.front();
+  const int64_t chunk = info.chunk.empty() ? 1 : info.chunk[shape.size() == 3 ? 1 : 0];
   const int64_t wanted = std::max<int64_t>(kBlockBytes / (8 * width), 1);
   const int64_t block = std::max(wanted / chunk, int64_t{1}) * chunk;
 
   std::vector<double> buffer;
-  for (int64_t first = 0; first < rows; first += block) {
-    const int64_t count = std::min(block, rows - first);
-    const std::vector<int64_t> start = flat ? std::vector{first} : std::vector{first, int64_t{0}};
-    const std::vector<int64_t> extent = flat ? std::vector{count} : std::vector{count, width};
-    if (direct) {
-      dataset.read(H5T_NATIVE_FLOAT, start, extent, out + first * picked);
-      continue;
-    }
-    buffer.resize(static_cast<size_t>(count * width));
-    dataset.read(H5T_NATIVE_DOUBLE, start, extent, buffer.data());
-    for (int64_t row = 0; row < count; ++row) {
-      for (int64_t i = 0; i < picked; ++i) {
-        const double stored =
-            buffer[static_cast<size_t>(row * width + columns[static_cast<size_t>(i)])];
-        out[(first + row) * picked + i] = narrowed(unpack(stored, packing), dataset, first + row);
+  for (int64_t sheet = 0; sheet < sheets; ++sheet) {
+    for (int64_t first = 0; first < rows; first += block) {
+      const int64_t count = std::min(block, rows - first);
+      float* here = out + (sheet * rows + first) * picked;
+      std::vector<int64_t> start = {first};
+      std::vector<int64_t> extent = {count};
+      if (shape.size() >= 2) {
+        start.push_back(0);
+        extent.push_back(width);
+      }
+      if (shape.size() == 3) {
+        start.insert(start.begin(), sheet);
+        extent.insert(extent.begin(), 1);
+      }
+      if (direct) {
+        dataset.read(H5T_NATIVE_FLOAT, start, extent, here);
+        continue;
+      }
+      buffer.resize(static_cast<size_t>(count * width));
+      dataset.read(H5T_NATIVE_DOUBLE, start, extent, buffer.data());
+      for (int64_t row = 0; row < count; ++row) {
+        for (int64_t i = 0; i < picked; ++i) {
+          const double stored =
+              buffer[static_cast<size_t>(row * width + columns[static_cast<size_t>(i)])];
+          here[row * picked + i] = narrowed(unpack(stored, packing), dataset, first + row);
+        }
       }
     }
   }

@@ -18,9 +18,10 @@ struct Packing {
   bool identity() const { return scale == 1 && offset == 0 && missing.empty(); }
 };
 
-// Reads columns of a numeric dataset of shape (rows, columns) or (rows) block by block, so that no
-// more than some MiB beside the result are held. Returns (rows, columns.size()) float32. Throws
-// DataError; also for a value beyond float32's range.
+// Reads columns of a numeric dataset of shape (rows), (rows, columns) or (series, rows, columns)
+// block by block, so that no more than some MiB beside the result are held. Returns (rows,
+// columns.size()) or (series * rows, columns.size()) float32. Throws DataError; also for a value
+// beyond float32's range.
 at::Tensor read_rows(const Hdf5Dataset& dataset, const std::vector<int64_t>& columns,
                      const Packing& packing = {});
 

@@ -1,0 +1,171 @@
+#include "data/time_axis.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "data/calendar.h"
+#include "data/error.h"
+#include "data/time_parser.h"
+
+namespace longship::data {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// Nanoseconds of a unit, 0 when it is none of a fixed length.
+int64_t unit_length(const std::string& unit) {
+  static constexpr std::array<std::pair<std::string_view, int64_t>, 26> kUnits = {{
+      {"ns", 1},
+      {"nanosecond", 1},
+      {"nanoseconds", 1},
+      {"us", 1'000},
+      {"microsecond", 1'000},
+      {"microseconds", 1'000},
+      {"ms", 1'000'000},
+      {"msec", 1'000'000},
+      {"millisecond", 1'000'000},
+      {"milliseconds", 1'000'000},
+      {"s", kSecondNs},
+      {"sec", kSecondNs},
+      {"secs", kSecondNs},
+      {"second", kSecondNs},
+      {"seconds", kSecondNs},
+      {"min", 60 * kSecondNs},
+      {"mins", 60 * kSecondNs},
+      {"minute", 60 * kSecondNs},
+      {"minutes", 60 * kSecondNs},
+      {"h", 3600 * kSecondNs},
+      {"hr", 3600 * kSecondNs},
+      {"hour", 3600 * kSecondNs},
+      {"hours", 3600 * kSecondNs},
+      {"d", kDayNs},
+      {"day", kDayNs},
+      {"days", kDayNs},
+  }};
+  const auto found = std::find_if(kUnits.begin(), kUnits.end(),
+                                  [&](const auto& known) { return known.first == unit; });
+  return found == kUnits.end() ? 0 : found->second;
+}
+
+bool usual_name(const Hdf5Dataset& dataset) {
+  const std::string name = lower(dataset.path().substr(dataset.path().rfind('/') + 1));
+  static constexpr std::array<std::string_view, 8> kNames = {
+      "time", "times", "timestamp", "timestamps", "date", "dates", "datetime", "valid_time"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+std::optional<std::string> text_attribute(const Hdf5Dataset& dataset, const char* name) {
+  const auto text = string_attribute(dataset.id(), name);
+  if (!text) return std::nullopt;
+  return text->front();
+}
+
+// Integers since 1970 by their count of digits, when all agree.
+int64_t unit_by_digits(const std::vector<int64_t>& values) {
+  constexpr std::array<std::pair<int64_t, int64_t>, 4> kLeast = {{{1'000'000'000, kSecondNs},
+                                                                  {1'000'000'000'000, 1'000'000},
+                                                                  {1'000'000'000'000'000, 1'000},
+                                                                  {1'000'000'000'000'000'000, 1}}};
+  if (values.empty()) return 0;
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  for (const auto& [from, unit] : kLeast) {
+    if (*least >= from && (unit == 1 || *most / 10 < from)) return unit;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> decode_time(const std::vector<double>& values,
+                                                const std::string& units,
+                                                const std::string& calendar,
+                                                const std::string& where) {
+  const std::string known = lower(calendar);
+  const bool standard = known.empty() || known == "standard" || known == "gregorian" ||
+                        known == "proleptic_gregorian";
+  std::string unit = lower(units);
+  int64_t start = 0;
+  const size_t since = unit.find(" since ");
+  if (since != std::string::npos) {
+    std::string date = units.substr(since + 7);
+    // NetCDF writes "2013-1-1 0:0:0.0" as well; what ISO does not know is not guessed.
+    const auto stamp = parse_stamp(date);
+    if (!stamp) return std::nullopt;
+    start = stamp->ns;
+    unit.resize(since);
+  }
+  const int64_t length = unit_length(unit);
+  if (length == 0 || !standard) return std::nullopt;
+  std::vector<int64_t> stamps;
+  stamps.reserve(values.size());
+  for (const double value : values) {
+    // Whole units and the rest apart: the product of both would lose digits of a double.
+    const double whole = std::floor(value);
+    const double limit = 9.2e18 / static_cast<double>(length);
+    if (!(std::abs(value) < limit)) {
+      throw DataError(where + ": the time " + std::to_string(value) + " " + units +
+                      " does not fit nanoseconds since 1970");
+    }
+    stamps.push_back(start + static_cast<int64_t>(whole) * length +
+                     std::llround((value - whole) * static_cast<double>(length)));
+  }
+  return stamps;
+}
+
+bool is_time_axis(const Hdf5Dataset& dataset) {
+  const Hdf5DatasetInfo& info = dataset.info();
+  if (info.shape.size() != 1) return false;
+  const auto units = text_attribute(dataset, "units");
+  if (units && lower(*units).find(" since ") != std::string::npos) return true;
+  return usual_name(dataset) && (info.is_number() || info.type_class == H5T_STRING);
+}
+
+std::optional<std::vector<int64_t>> read_time_axis(const Hdf5Dataset& dataset, std::string& note) {
+  if (dataset.info().type_class == H5T_STRING) {
+    TimeColumn column("", "", false);
+    std::vector<int64_t> stamps;
+    size_t row = 0;
+    for (const std::string& text : dataset.read_strings()) {
+      stamps.push_back(column.parse(text, dataset.name() + "[" + std::to_string(row++) + "]"));
+    }
+    if (column.order() != TimeColumn::Order::kNotSlash) {
+      throw DataError(dataset.name() + " holds slash dates; write ISO 8601 stamps");
+    }
+    return stamps;
+  }
+  if (const auto units = text_attribute(dataset, "units")) {
+    const std::string calendar = text_attribute(dataset, "calendar").value_or("");
+    // Nanoseconds of today take more digits than a double has.
+    if (dataset.info().type_class == H5T_INTEGER && unit_length(lower(*units)) == 1) {
+      return dataset.read_integers();
+    }
+    auto stamps = decode_time(dataset.read_doubles(), *units, calendar, dataset.name());
+    if (stamps) return stamps;
+    throw DataError(dataset.name() + ": times in '" + *units + "'" +
+                    (calendar.empty() ? "" : " of the calendar " + calendar) +
+                    " are not read; write seconds since 1970-01-01");
+  }
+  if (dataset.info().type_class != H5T_INTEGER) return std::nullopt;
+  std::vector<int64_t> stamps = dataset.read_integers();
+  const int64_t unit = unit_by_digits(stamps);
+  if (unit == 0) return std::nullopt;
+  for (int64_t& stamp : stamps) stamp *= unit;
+  note = dataset.name() + " has no units; taken as " +
+         (unit == kSecondNs ? "seconds"
+          : unit == 1       ? "nanoseconds"
+          : unit == 1'000   ? "microseconds"
+                            : "milliseconds") +
+         " since 1970";
+  return stamps;
+}
+
+}  // namespace longship::data
