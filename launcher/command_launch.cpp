@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "launcher/arguments.h"
 #include "launcher/command.h"
 #include "launcher/mpirun_command.h"
 #include "launcher/mpirun_supervisor.h"
@@ -58,11 +59,6 @@ void check_program(const std::vector<std::string>& words) {
 
 LaunchOptions read_options(const cxxopts::ParseResult& parsed,
                            std::vector<std::string> program_arguments) {
-  if (!parsed.unmatched().empty()) {
-    throw runtime::UsageError("launch: '" + parsed.unmatched()[0] +
-                              "' does not belong before --; the training's words come after it, as "
-                              "in: longship launch -n 2 -- train run.yaml");
-  }
   LaunchOptions options;
   options.program_arguments = std::move(program_arguments);
   if (parsed.count("ranks") > 0) {
@@ -72,15 +68,13 @@ LaunchOptions read_options(const cxxopts::ParseResult& parsed,
                                 ": at least 1 rank is needed");
     }
   }
-  if (parsed.count("hosts") > 0) options.hosts = parsed["hosts"].as<std::string>();
+  options.hosts = text_option(parsed, "hosts", "");
   options.max_restarts = parsed["max-restarts"].as<int>();
   if (options.max_restarts < 0) {
     throw runtime::UsageError("launch: --max-restarts may not be negative");
   }
-  if (parsed.count("mpirun") > 0) options.mpirun = parsed["mpirun"].as<std::string>();
-  if (parsed.count("mpirun-args") > 0) {
-    options.mpirun_arguments = split_words(parsed["mpirun-args"].as<std::string>());
-  }
+  options.mpirun = text_option(parsed, "mpirun", "mpirun");
+  options.mpirun_arguments = split_words(text_option(parsed, "mpirun-args", ""));
   options.dry_run = parsed.count("dry-run") > 0;
   return options;
 }
@@ -126,32 +120,26 @@ int run(const LaunchOptions& options) {
   return code;
 }
 
+int parse_and_run(const std::vector<std::string>& arguments) {
+  const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+  const std::vector<std::string> own(arguments.begin(), mark);
+  std::vector<std::string> program;
+  if (mark != arguments.end()) program.assign(std::next(mark), arguments.end());
+
+  cxxopts::Options table = option_table();
+  const cxxopts::ParseResult parsed = parse_arguments(table, own);
+  if (parsed.count("help") > 0) {
+    std::cout << table.help();
+    return 0;
+  }
+  check_program(program);
+  return run(read_options(parsed, std::move(program)));
+}
+
 }  // namespace
 
 Command launch_command() {
-  return {"launch", "start ranks with mpirun, look after them, restart them",
-          [](const std::vector<std::string>& arguments) {
-            const auto mark = std::find(arguments.begin(), arguments.end(), "--");
-            const std::vector<std::string> own(arguments.begin(), mark);
-            std::vector<std::string> program;
-            if (mark != arguments.end()) program.assign(std::next(mark), arguments.end());
-
-            cxxopts::Options table = option_table();
-            std::vector<const char*> words{"launch"};
-            for (const std::string& word : own) words.push_back(word.c_str());
-            try {
-              const auto parsed = table.parse(static_cast<int>(words.size()), words.data());
-              if (parsed.count("help") > 0) {
-                std::cout << table.help();
-                return 0;
-              }
-              const LaunchOptions options = read_options(parsed, std::move(program));
-              check_program(options.program_arguments);
-              return run(options);
-            } catch (const cxxopts::exceptions::exception& error) {
-              throw runtime::UsageError(std::string("launch: ") + error.what());
-            }
-          }};
+  return {"launch", "start ranks with mpirun, look after them, restart them", parse_and_run};
 }
 
 }  // namespace longship::launcher

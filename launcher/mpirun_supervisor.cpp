@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -54,6 +55,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   // As a background group mpirun may not read from the terminal: it would be stopped.
   const int null = open("/dev/null", O_RDONLY);
   if (null >= 0) dup2(null, STDIN_FILENO);
+  // Longship ignores PIPE, which exec would hand on to mpirun.
+  signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

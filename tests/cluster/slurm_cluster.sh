@@ -167,10 +167,10 @@ stop() {
 }
 
 down() {
-  local tries file node index=0
+  local file node index=0
   if [ -f "$folder/slurmctld.pid" ]; then
     run timeout 10 scancel --full -u root 2>/dev/null || true
-    for tries in $(seq 40); do
+    for _ in $(seq 40); do
       [ -z "$(run timeout 10 squeue -h 2>/dev/null)" ] && break
       sleep 0.5
     done

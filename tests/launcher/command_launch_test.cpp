@@ -87,7 +87,7 @@ TEST(LaunchCommandLine, MistakesAreUsageErrors) {
   EXPECT_THAT(usage_error({"-n", "0", "--", "train", "x"}), HasSubstr("at least 1 rank"));
   EXPECT_THAT(usage_error({"-n", "two", "--", "train", "x"}), HasSubstr("two"));
   EXPECT_THAT(usage_error({"--frobnicate", "--", "train", "x"}), HasSubstr("frobnicate"));
-  EXPECT_THAT(usage_error({"train", "x"}), HasSubstr("'train' does not belong before --"));
+  EXPECT_THAT(usage_error({"train", "x"}), HasSubstr("'train' belongs to nothing"));
   EXPECT_THAT(usage_error({"--max-restarts", "-1", "--", "train", "x"}),
               HasSubstr("may not be negative"));
   EXPECT_THAT(usage_error({"--mpirun-args", "'open", "--", "train", "x"}), HasSubstr("quote"));
