@@ -21,7 +21,7 @@ function(longship_library)
   longship_reuse_pch(${target})
 endfunction()
 
-# The LibTorch headers cost half a minute of compile time a file; they are compiled once.
+# ATen's headers cost seconds of compile time a file; they are compiled once.
 function(longship_reuse_pch target)
   target_precompile_headers(${target} REUSE_FROM longship_pch)
   # Programs would be compiled with -fPIE, which does not take headers that were compiled with -fPIC.

@@ -164,7 +164,15 @@ int train(const TrainOptions& options, Config config, Session& session) {
                                        dataset->windows(data::Split::kTrain), context.rank(),
                                        context.size());
   });
-  runtime::TrainerParts parts{context, config, dataset, model, batches, precision, checkpointer};
+  runtime::TrainerParts parts{.context = context,
+                              .config = config,
+                              .dataset = dataset,
+                              .model = model,
+                              .plan = batches,
+                              .precision = precision,
+                              .checkpointer = checkpointer,
+                              .sinks = {},
+                              .order_log = {}};
   parts.run_directory = place.directory.get();
   if (config.log.sample_order) {
     char name[64];
