@@ -164,13 +164,19 @@ NcclHandle::~NcclHandle() {
 }
 
 ncclResult_t NcclHandle::poll(milliseconds limit) const {
-  const auto end = steady_clock::now() + limit;
+  const auto begin = steady_clock::now();
   for (;;) {
     ncclResult_t state = ncclInProgress;
     const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
     if (asked != ncclSuccess) return asked;
-    if (state != ncclInProgress || steady_clock::now() > end) return state;
-    std::this_thread::sleep_for(kPoll);
+    const auto waited = steady_clock::now() - begin;
+    if (state != ncclInProgress || waited > limit) return state;
+    // A launch takes some ten microseconds, which a sleep would double.
+    if (waited < milliseconds(1)) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPoll);
+    }
   }
 }
 
@@ -223,8 +229,19 @@ class NcclWork final : public Work {
       : handle_(std::move(handle)), name_(std::move(name)), device_(device) {
     finished_.record(device_);
   }
+  ~NcclWork() override {
+    if (waited_) return;
+    try {  // the memory may be freed next, in the order of the current stream
+      finished_.block(device_);
+    } catch (const std::exception&) {  // the device is lost, and with it what was on it
+    }
+  }
+  NcclWork(const NcclWork&) = delete;
+  NcclWork& operator=(const NcclWork&) = delete;
+
   bool done() override { return finished_.reached(); }
   void wait() override {
+    waited_ = true;
     handle_->check_health(name_);
     finished_.block(device_);
   }
@@ -234,6 +251,7 @@ class NcclWork final : public Work {
   std::string name_;
   c10::Device device_;
   StreamMark finished_;
+  bool waited_ = false;
 };
 
 class NcclCommunicator final : public Communicator {
