@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <set>
 #include <sstream>
 
@@ -54,16 +53,18 @@ void check_versions(const std::vector<json>& ranks, Findings& findings) {
 }
 
 void check_settings(const std::vector<json>& ranks, Findings& findings) {
-  std::map<std::string, std::set<std::string>> values;
   std::set<std::string> names;
   for (const json& rank : ranks) {
     for (const auto& [name, value] : rank.at("environment").items()) names.insert(name);
   }
   names.erase("CUDA_VISIBLE_DEVICES");  // may differ from rank to rank
-  const auto value_of = [](const json& rank, const std::string& name) {
+  const auto value_of = [](const json& rank, const std::string& name) -> std::string {
     const json& environment = rank.at("environment");
     const auto found = environment.find(name);
-    return found == environment.end() ? "not set" : "'" + found->get<std::string>() + "'";
+    if (found == environment.end()) return "not set";
+    std::string quoted = "'";
+    quoted += found->get<std::string>();
+    return quoted += "'";
   };
   for (const std::string& name : names) {
     const std::string expected = value_of(ranks[0], name);
