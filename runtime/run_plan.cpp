@@ -17,9 +17,13 @@ std::string format(const char* form, double value) {
 
 // 1234567 -> "1,234,567"
 std::string grouped(int64_t number) {
-  std::string text = std::to_string(number);
-  for (int64_t i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3) {
-    text.insert(static_cast<size_t>(i), ",");
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) {
+      text += ',';
+    }
+    text += digits[i];
   }
   return text;
 }
