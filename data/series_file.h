@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/series_store.h"
+#include "data/series_writer.h"
 
 namespace longship::data {
 
@@ -17,10 +18,6 @@ namespace longship::data {
 //   /series   (series) strings
 //   root attributes: `format`, `version`, `columns` (or the dataset /columns when there are many,
 //   because an attribute ends at 64 KiB) and, of regular series with /time, `step`
-
-// Writes the file under a temporary name beside it, syncs it to disk and renames it. With overwrite
-// false an existing file is refused. Throws DataError; nothing is left behind then.
-void write_series_file(const std::string& path, const SeriesTable& table, bool overwrite);
 
 // Whether an open HDF5 file has this format.
 bool is_series_file(hid_t file);

@@ -18,7 +18,7 @@ cxxopts::ParseResult parse_arguments(cxxopts::Options& options,
       throw runtime::UsageError("'" + parsed.unmatched().front() + "' belongs to nothing" + advice);
     }
     return parsed;
-  } catch (const cxxopts::OptionException& error) {
+  } catch (const cxxopts::exceptions::exception& error) {
     throw runtime::UsageError(error.what() + advice);
   }
 }

@@ -7,7 +7,7 @@
 
 #include "data/csv_import.h"
 #include "data/inspect.h"
-#include "data/series_file.h"
+#include "data/series_writer.h"
 #include "data/synthetic.h"
 #include "launcher/command.h"
 #include "launcher/data_report.h"
