@@ -165,7 +165,7 @@ int train(const TrainOptions& options, Config config, Session& session) {
                                        context.size());
   });
   runtime::TrainerParts parts{.context = context,
-                              .config = config,
+                              .config = runtime::move_config(config, place.root),
                               .dataset = dataset,
                               .model = model,
                               .plan = batches,
