@@ -146,8 +146,8 @@ class SlurmTrainTest(unittest.TestCase):
         self.assertIn("srun --mpi=pmix", done.stdout)
 
     def test_srun_with_pmix_makes_one_job(self):
-        done = cluster("srun", "--mpi=pmix", "-N2", "-n4", str(PROGRAM), "doctor", "--json",
-                       stdin=subprocess.DEVNULL)
+        done = cluster("srun", "--mpi=pmix", "-N2", "--ntasks-per-node=2", str(PROGRAM), "doctor",
+                       "--json", stdin=subprocess.DEVNULL)
         report = json.loads(done.stdout[done.stdout.index("{"):])
         self.assertTrue(report["ok"], report["problems"])
         self.assertEqual(sorted(rank["host"] for rank in report["ranks"]),
