@@ -1,6 +1,7 @@
 #include "runtime/agreement.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/Exception.h>
 
 #include <map>
 #include <vector>
@@ -22,6 +23,9 @@ Failure describe(const std::exception_ptr& error) {
   }
   try {
     std::rethrow_exception(error);
+  } catch (const c10::Error& e) {
+    // Its what() holds a backtrace with addresses, which differ from rank to rank.
+    return {static_cast<int64_t>(exit_code_of(e)), e.what_without_backtrace()};
   } catch (const std::exception& e) {
     return {static_cast<int64_t>(exit_code_of(e)), e.what()};
   } catch (...) {

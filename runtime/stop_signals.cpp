@@ -1,18 +1,17 @@
 #include "runtime/stop_signals.h"
 
-#include <array>
-#include <csignal>
+#include <atomic>
 
 namespace longship::runtime {
 namespace {
 
 // A handler can reach nothing but a variable of static storage.
-volatile std::sig_atomic_t received_signal = 0;
+std::atomic<int> received_signal = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
 
-extern "C" void note_signal(int number) { received_signal = number; }
-
-constexpr std::array<int, 3> kSignals = {SIGUSR1, SIGTERM, SIGINT};
-std::array<struct sigaction, 3> former_actions;
+extern "C" void note_signal(int number) {
+  received_signal = number;
+}
 
 }  // namespace
 
@@ -26,16 +25,18 @@ StopSignals::StopSignals() {
     if (kSignals[i] == SIGINT) {
       action.sa_flags |= static_cast<int>(SA_RESETHAND);
     }
-    sigaction(kSignals[i], &action, &former_actions[i]);
+    sigaction(kSignals[i], &action, &former_actions_[i]);
   }
 }
 
 StopSignals::~StopSignals() {
   for (size_t i = 0; i < kSignals.size(); ++i) {
-    sigaction(kSignals[i], &former_actions[i], nullptr);
+    sigaction(kSignals[i], &former_actions_[i], nullptr);
   }
 }
 
-int StopSignals::received() { return received_signal; }
+int StopSignals::received() {
+  return received_signal;
+}
 
 }  // namespace longship::runtime

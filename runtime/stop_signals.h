@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <csignal>
+
 namespace longship::runtime {
 
 // SIGUSR1, SIGTERM and SIGINT ask the run to save and end. The handler sets a flag and does nothing
@@ -14,6 +17,10 @@ class StopSignals {
 
   // The signal that came, 0 when none did.
   static int received();
+
+ private:
+  static constexpr std::array<int, 3> kSignals = {SIGUSR1, SIGTERM, SIGINT};
+  std::array<struct sigaction, kSignals.size()> former_actions_;
 };
 
 }  // namespace longship::runtime

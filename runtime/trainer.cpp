@@ -223,9 +223,9 @@ void Trainer::end_as_diverged(const StepStatistics& last) {
       break;
     }
   }
-  text += ". The newest checkpoint is of step " +
-          std::to_string(std::max<int64_t>(saved_step_, 0)) +
-          "; lower optimizer.lr, set train.clip_norm, or look at the data.";
+  text += saved_step_ < 0 ? ". There is no checkpoint"
+                          : ". The newest checkpoint is of step " + std::to_string(saved_step_);
+  text += "; lower optimizer.lr, set train.clip_norm, or look at the data.";
   throw AgreedError(ExitCode::kDiverged, text);
 }
 

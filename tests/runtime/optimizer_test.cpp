@@ -1,0 +1,148 @@
+#include "runtime/optimizer.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "torch_reference.h"
+
+namespace longship::runtime {
+namespace {
+
+Config::Optimizer adamw(bool decay_biases = true) {
+  Config::Optimizer config;
+  config.name = "adamw";
+  config.weight_decay = 0.1;
+  config.decay_biases = decay_biases;
+  config.beta1 = 0.8;
+  config.beta2 = 0.95;
+  config.eps = 1e-6;
+  return config;
+}
+
+Config::Optimizer sgd(double momentum, double weight_decay, bool decay_biases = true) {
+  Config::Optimizer config;
+  config.name = "sgd";
+  config.momentum = momentum;
+  config.weight_decay = weight_decay;
+  config.decay_biases = decay_biases;
+  return config;
+}
+
+// A layer's weight and bias with the gradients of torch_reference.h.
+class Layer {
+ public:
+  explicit Layer(const Config::Optimizer& config) : given_(tests::reference_input()) {
+    for (const std::string name : {"weight", "bias"}) {
+      at::Tensor tensor = given_.at(name).clone().requires_grad_();
+      tensor.mutable_grad() = at::zeros_like(tensor);
+      parameters_.push_back({name, tensor});
+    }
+    optimizer_ = make_optimizer(config, parameters_);
+  }
+
+  void step(int64_t index, int64_t applied, float found_inf = 0) {
+    for (NamedParameter& parameter : parameters_) {
+      parameter.tensor.mutable_grad().copy_(given_.at("gradients/" + parameter.name)[index]);
+    }
+    optimizer_->step(given_.at("lr")[index], at::full({}, static_cast<float>(applied)),
+                     at::full({}, found_inf));
+  }
+
+  const at::Tensor& parameter(size_t i) const { return parameters_[i].tensor; }
+  at::Tensor gradient(size_t i) const { return parameters_[i].tensor.grad(); }
+  std::vector<OptimizerSlot> slots() { return optimizer_->slots(); }
+
+ private:
+  tests::Tensors given_;
+  std::vector<NamedParameter> parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+void expect_reference(const std::string& name, const Config::Optimizer& config) {
+  const tests::Tensors& found = tests::torch_reference();
+  Layer layer(config);
+  for (int64_t step = 0; step < tests::kReferenceSteps; ++step) {
+    layer.step(step, step + 1);
+    EXPECT_TRUE(at::allclose(layer.parameter(0), found.at(name + "/weight")[step], 0, 1e-6))
+        << name << " weight, step " << step;
+    EXPECT_TRUE(at::allclose(layer.parameter(1), found.at(name + "/bias")[step], 0, 1e-6))
+        << name << " bias, step " << step;
+  }
+}
+
+TEST(Optimizer, AdamWIsThatOfPyTorch) {
+  expect_reference("adamw", adamw());
+}
+
+TEST(Optimizer, AdamWMayLeaveBiasesUndecayed) {
+  expect_reference("adamw_weights", adamw(/*decay_biases=*/false));
+}
+
+TEST(Optimizer, SgdIsThatOfPyTorch) {
+  expect_reference("sgd", sgd(0, 0));
+  expect_reference("sgd_momentum", sgd(0.9, 0.1));
+  expect_reference("sgd_weights", sgd(0.9, 0.1, /*decay_biases=*/false));
+}
+
+TEST(Optimizer, AFoundInfLeavesEverythingAsItIs) {
+  for (const Config::Optimizer& config : {adamw(), adamw(false), sgd(0.9, 0.1), sgd(0, 0.1)}) {
+    Layer layer(config);
+    Layer skipping(config);
+    layer.step(0, 1);
+    skipping.step(0, 1);
+    skipping.step(3, 2, /*found_inf=*/1);
+    layer.step(1, 2);
+    skipping.step(1, 2);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(at::equal(layer.parameter(i), skipping.parameter(i))) << config.name;
+    }
+    const auto expected = layer.slots();
+    const auto slots = skipping.slots();
+    for (size_t i = 0; i < slots.size(); ++i) {
+      EXPECT_TRUE(at::equal(slots[i].tensor, expected[i].tensor)) << slots[i].state;
+    }
+  }
+}
+
+TEST(Optimizer, NamesItsStateAsPyTorchDoes) {
+  const auto names = [](const Config::Optimizer& config) {
+    std::vector<std::string> all;
+    for (const OptimizerSlot& slot : Layer(config).slots()) {
+      all.push_back(slot.parameter + "." + slot.state);
+    }
+    return all;
+  };
+  EXPECT_THAT(names(adamw()), testing::ElementsAre("weight.exp_avg", "weight.exp_avg_sq",
+                                                   "bias.exp_avg", "bias.exp_avg_sq"));
+  EXPECT_THAT(names(sgd(0.9, 0)),
+              testing::ElementsAre("weight.momentum_buffer", "bias.momentum_buffer"));
+  EXPECT_TRUE(names(sgd(0, 0)).empty());
+}
+
+TEST(Optimizer, GoesOnFromStateWrittenIntoItsSlots) {
+  for (const Config::Optimizer& config : {adamw(), sgd(0.9, 0.1)}) {
+    Layer whole(config);
+    Layer resumed(config);
+    for (int64_t step = 0; step < 5; ++step) whole.step(step, step + 1);
+    {
+      const at::NoGradGuard no_grad;
+      const auto from = whole.slots();
+      const auto to = resumed.slots();
+      for (size_t i = 0; i < to.size(); ++i) to[i].tensor.copy_(from[i].tensor);
+      for (size_t i = 0; i < 2; ++i) resumed.parameter(i).copy_(whole.parameter(i));
+    }
+    for (int64_t step = 5; step < 8; ++step) {
+      whole.step(step, step + 1);
+      resumed.step(step, step + 1);
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(at::equal(whole.parameter(i), resumed.parameter(i))) << config.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longship::runtime

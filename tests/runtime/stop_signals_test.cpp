@@ -1,0 +1,62 @@
+#include "runtime/stop_signals.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace longship::runtime {
+namespace {
+
+volatile std::sig_atomic_t others = 0;
+void count_other(int) {
+  others = others + 1;
+}
+
+TEST(StopSignals, NotesEachOfThem) {
+  for (const int number : {SIGUSR1, SIGTERM, SIGINT}) {
+    const StopSignals signals;
+    EXPECT_EQ(StopSignals::received(), 0);
+    std::raise(number);
+    EXPECT_EQ(StopSignals::received(), number);
+  }
+}
+
+TEST(StopSignals, RestoresTheFormerHandler) {
+  const auto former = std::signal(SIGUSR1, count_other);
+  others = 0;
+  {
+    const StopSignals signals;
+    std::raise(SIGUSR1);
+    EXPECT_EQ(others, 0);
+  }
+  std::raise(SIGUSR1);
+  EXPECT_EQ(others, 1);
+  std::signal(SIGUSR1, former);
+}
+
+TEST(StopSignalsDeathTest, ASecondInterruptEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        const StopSignals signals;
+        std::raise(SIGINT);
+        if (StopSignals::received() != SIGINT) _exit(1);
+        std::raise(SIGINT);
+        _exit(2);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(StopSignalsDeathTest, ASecondTerminationDoesNot) {
+  EXPECT_EXIT(
+      {
+        const StopSignals signals;
+        std::raise(SIGTERM);
+        std::raise(SIGTERM);
+        _exit(StopSignals::received() == SIGTERM ? 42 : 1);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+}  // namespace
+}  // namespace longship::runtime
