@@ -23,7 +23,11 @@ endfunction()
 
 # ATen's headers cost seconds of compile time a file; they are compiled once.
 function(longship_reuse_pch target)
-  target_precompile_headers(${target} REUSE_FROM longship_pch)
+  cmake_parse_arguments(ARG "" "FROM" "" ${ARGN})
+  if(NOT ARG_FROM)
+    set(ARG_FROM longship_pch)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${ARG_FROM})
   # Programs would be compiled with -fPIE, which does not take headers that were compiled with -fPIC.
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fPIC>")
 endfunction()
@@ -40,7 +44,8 @@ function(longship_unit_tests)
   target_link_libraries(${target} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest)
   target_compile_definitions(${target} PRIVATE
     LONGSHIP_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LONGSHIP_PYTHON="${LONGSHIP_PYTHON}")
-  longship_reuse_pch(${target})
+  target_compile_options(${target} PRIVATE -O0)
+  longship_reuse_pch(${target} FROM longship_test_pch)
   if(NOT EXISTS "${CMAKE_SOURCE_DIR}/tests/${ARG_FOLDER}/main.cpp")
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
   endif()
