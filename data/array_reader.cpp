@@ -152,6 +152,14 @@ std::vector<std::string> picked_names(const std::vector<std::string>& names,
   return picked;
 }
 
+double fill_value(const Hdf5Dataset& dataset) {
+  const Hdf5Handle plist = own(H5Dget_create_plist(dataset.id()), H5Pclose, dataset.name());
+  double value = 0;
+  check_hdf5(H5Pget_fill_value(plist.get(), H5T_NATIVE_DOUBLE, &value),
+             dataset.name() + ": its fill value cannot be told");
+  return value;
+}
+
 }  // namespace
 
 Packing packing_of(const Hdf5Dataset& dataset) {
@@ -164,6 +172,8 @@ Packing packing_of(const Hdf5Dataset& dataset) {
     const auto values = number_attribute(dataset.id(), name);
     if (values) packing.missing.insert(packing.missing.end(), values->begin(), values->end());
   }
+  // Parts of a virtual dataset that no source covers read as its fill value.
+  if (dataset.info().is_virtual) packing.missing.push_back(fill_value(dataset));
   if (const auto is_unsigned = string_attribute(dataset.id(), "_Unsigned");
       is_unsigned && is_unsigned->front() == "true") {
     throw DataError(dataset.name() +

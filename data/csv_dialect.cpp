@@ -147,7 +147,7 @@ std::string delimiter_name(char delimiter) {
     case '|':
       return "bar";
     default:
-      return "'" + std::string(1, delimiter) + "'";
+      return {'\'', delimiter, '\''};
   }
 }
 

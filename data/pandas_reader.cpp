@@ -1,6 +1,9 @@
 #include "data/pandas_reader.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
 
 #include "data/error.h"
 #include "data/hdf5_dataset.h"
@@ -45,6 +48,41 @@ std::string from_raw_unicode(std::string_view text) {
   return result;
 }
 
+struct PickleItem {
+  enum class Kind { kMark, kText, kList } kind = Kind::kMark;
+  std::vector<std::string> texts;  // one of a text
+};
+
+// Takes the items above the last mark off the stack, as a list or as a tuple: one text of its
+// parts.
+template <typename Refuse>
+PickleItem above_mark(std::vector<PickleItem>& stack, bool list, const Refuse& refuse) {
+  PickleItem result;
+  result.kind = PickleItem::Kind::kList;
+  while (!stack.empty() && stack.back().kind != PickleItem::Kind::kMark) {
+    if (stack.back().kind != PickleItem::Kind::kText) throw refuse();
+    result.texts.insert(result.texts.begin(), stack.back().texts.front());
+    stack.pop_back();
+  }
+  if (stack.empty()) throw refuse();
+  stack.pop_back();
+  if (list) return result;
+  std::string joined;
+  for (const std::string& text : result.texts) {
+    if (!joined.empty()) joined += "_";
+    joined += text;
+  }
+  return {PickleItem::Kind::kText, {joined}};
+}
+
+// S'text', I7 or L7L.
+std::string plain_value(char opcode, std::string_view argument) {
+  if (opcode == 'S' && argument.size() >= 2)
+    return std::string(argument.substr(1, argument.size() - 2));
+  if (argument.ends_with('L')) argument.remove_suffix(1);
+  return std::string(argument);
+}
+
 }  // namespace
 
 bool is_pandas_object(hid_t file, const std::string& path, const std::string& group) {
@@ -53,32 +91,49 @@ bool is_pandas_object(hid_t file, const std::string& path, const std::string& gr
 }
 
 std::vector<std::string> unpickle_strings(std::string_view pickle, const std::string& where) {
-  // Protocol 0 is lines of one opcode and its argument; a list begins with a mark and `l`.
-  if (!pickle.starts_with("(l")) {
-    throw DataError(where +
-                    " is not a list pickled as text; write the frame with a current pandas, or "
-                    "as format='fixed'");
-  }
-  std::vector<std::string> strings;
-  size_t begin = 0;
-  while (begin < pickle.size()) {
-    const size_t end = std::min(pickle.find('\n', begin), pickle.size());
-    std::string_view line = pickle.substr(begin, end - begin);
-    begin = end + 1;
-    // Appending opcodes of the item before stand in front of an item on the same line.
-    while (!line.empty() && (line.front() == 'a' || line.front() == '(')) line.remove_prefix(1);
-    if (line.starts_with('V')) {
-      strings.push_back(from_raw_unicode(line.substr(1)));
-    } else if (line.starts_with("S'") && line.ends_with('\'') && line.size() >= 3) {
-      strings.emplace_back(line.substr(2, line.size() - 3));
-    } else if (line.starts_with('I') || line.starts_with('L')) {
-      // A column that is called by a number.
-      std::string_view number = line.substr(1);
-      if (number.ends_with('L')) number.remove_suffix(1);
-      strings.emplace_back(number);
+  // A machine with a stack and a memo, of which a list of strings and tuples needs these opcodes:
+  // ( mark; l list and t tuple of what is above the mark; S V I L values; p store and g fetch the
+  // top under a number; a append the top to the list below it; . end.
+  std::vector<PickleItem> stack;
+  std::map<std::string, PickleItem, std::less<>> memo;
+  const auto refuse = [&]() -> DataError {
+    return DataError(where +
+                     " is not a list of names pickled as text; write the frame with a current "
+                     "pandas, or as format='fixed'");
+  };
+  for (size_t at = 0; at < pickle.size();) {
+    const char opcode = pickle[at++];
+    std::string_view argument;
+    if (std::string_view("SVILpg").find(opcode) != std::string_view::npos) {
+      const size_t end = std::min(pickle.find('\n', at), pickle.size());
+      argument = pickle.substr(at, end - at);
+      at = end + 1;
+    }
+    if (opcode == '.') break;
+    if (opcode == '(') {
+      stack.push_back({PickleItem::Kind::kMark, {}});
+    } else if (opcode == 'l' || opcode == 't') {
+      stack.push_back(above_mark(stack, opcode == 'l', refuse));
+    } else if (opcode == 'V') {
+      stack.push_back({PickleItem::Kind::kText, {from_raw_unicode(argument)}});
+    } else if (opcode == 'S' || opcode == 'I' || opcode == 'L') {
+      stack.push_back({PickleItem::Kind::kText, {plain_value(opcode, argument)}});
+    } else if (opcode == 'p' && !stack.empty()) {
+      memo[std::string(argument)] = stack.back();
+    } else if (opcode == 'g' && memo.count(argument) > 0) {
+      stack.push_back(memo.find(argument)->second);
+    } else if (opcode == 'a' && stack.size() >= 2 &&
+               stack[stack.size() - 2].kind == PickleItem::Kind::kList) {
+      const PickleItem item = std::move(stack.back());
+      stack.pop_back();
+      if (item.kind != PickleItem::Kind::kText) throw refuse();
+      stack.back().texts.push_back(item.texts.front());
+    } else {
+      throw refuse();
     }
   }
-  return strings;
+  if (stack.size() != 1 || stack.front().kind != PickleItem::Kind::kList) throw refuse();
+  return stack.front().texts;
 }
 
 SeriesTable read_pandas(hid_t file, const std::string& path, const std::string& group,

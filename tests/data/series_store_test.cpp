@@ -1,0 +1,86 @@
+#include "data/series_store.h"
+
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/error.h"
+#include "data/series_file.h"
+#include "test_files.h"
+
+namespace longship::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class SeriesStoreTest : public ::testing::Test {
+ protected:
+  SeriesStoreTest() {
+    write_series_file(folder_.path("b.h5"), make_table({{{3, 4}}}, 10), false);
+    write_series_file(folder_.path("a.h5"), make_table({{{1, 2}}, {{5, 6}}}, 10), false);
+    folder_.write("notes.txt", "x");
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(SeriesStoreTest, FoldersAndPatternsGiveFilesByName) {
+  EXPECT_THAT(expand_paths({folder_.path("")}), ElementsAre(HasSubstr("a.h5"), HasSubstr("b.h5")));
+  EXPECT_THAT(expand_paths({folder_.path("[b]*.h5")}), ElementsAre(folder_.path("b.h5")));
+  EXPECT_THAT(message_of<DataError>([&] { expand_paths({folder_.path("c*.h5")}); }),
+              HasSubstr("no file matches"));
+  EXPECT_THAT(
+      message_of<DataError>([&] {
+        expand_paths({folder_.path("a.h5"), folder_.path("../") + "x/../", folder_.path("*.h5")});
+      }),
+      HasSubstr("a.h5"));
+  EXPECT_THROW(expand_paths({}), DataError);
+}
+
+TEST_F(SeriesStoreTest, FilesFollowEachOtherAndNamesStayDistinct) {
+  const SeriesTable table = read_series({folder_.path("")}, "", {"b", "a"});
+  EXPECT_THAT(table.series, ElementsAre("a.h5/0", "1", "b.h5/0"));
+  EXPECT_THAT(table.offsets, ElementsAre(0, 1, 2, 3));
+  EXPECT_TRUE(at::equal(table.values, at::tensor({2.f, 1.f, 6.f, 5.f, 4.f, 3.f}).view({3, 2})));
+  EXPECT_THAT(table.time, ElementsAre(0, 0, 0));
+}
+
+TEST_F(SeriesStoreTest, FilesMustBeAlike) {
+  write_series_file(folder_.path("c.h5"), make_table({{{1, 2}}}), false);
+  EXPECT_THAT(message_of<DataError>([&] { read_series({folder_.path("")}, "", {}); }),
+              HasSubstr("c.h5 has no time stamps"));
+  write_series_file(folder_.path("c.h5"), make_table({{{1}}}, 10), true);
+  EXPECT_THAT(message_of<DataError>([&] { read_series({folder_.path("")}, "", {}); }),
+              HasSubstr("c.h5 has other columns"));
+}
+
+TEST_F(SeriesStoreTest, ATextFileIsSentToDataImport) {
+  EXPECT_THAT(message_of<DataError>([&] { read_series({folder_.path("notes.txt")}, "", {}); }),
+              HasSubstr("longship data import"));
+  EXPECT_THAT(message_of<DataError>([&] { read_series({folder_.path("none.h5")}, "", {}); }),
+              HasSubstr("none.h5: no such file"));
+}
+
+TEST(ColumnNamesTest, AreFoundOrTheNearestIsNamed) {
+  EXPECT_THAT(find_columns({"temp", "dewp", "x"}, {"x", "temp"}, "f"), ElementsAre(2, 0));
+  EXPECT_THAT(find_columns({"a", "b"}, {}, "f"), ElementsAre(0, 1));
+  EXPECT_THAT(message_of<DataError>([] {
+                find_columns({"temp", "dewp"}, {"tempp"}, "f.h5");
+              }),
+              ::testing::AllOf(HasSubstr("f.h5 has no column 'tempp'"),
+                               HasSubstr("did you mean 'temp'?"), HasSubstr("temp, dewp")));
+  EXPECT_THAT(message_of<DataError>([] {
+                find_columns({"a", "b", "a"}, {"a"}, "f");
+              }),
+              HasSubstr("positions 1, 3"));
+}
+
+TEST(RegularStepTest, IsZeroUnlessAllDifferencesAgree) {
+  EXPECT_EQ(regular_step({0, 3, 5}, {0, 5, 10, 7, 12}), 5);
+  EXPECT_EQ(regular_step({0, 3}, {0, 5, 11}), 0);
+  EXPECT_EQ(regular_step({0, 3}, {}), 0);
+  EXPECT_EQ(regular_step({0, 1}, {7}), 0);
+}
+
+}  // namespace
+}  // namespace longship::data
