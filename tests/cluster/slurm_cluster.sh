@@ -184,7 +184,7 @@ down() {
     ip netns delete "$(namespace "$node")" 2>/dev/null || true
   done
   ip link delete "$bridge" 2>/dev/null || true
-  rm -rf "$folder"
+  rm -rf "${folder:?}"
 }
 
 case ${1:-} in
