@@ -606,8 +606,7 @@ std::string allowed_text(const Field& field) {
       range += ", at most " + format_number(*rule.maximum);
     }
   }
-  if (!rule.automatic) return range;
-  return range.empty() ? "auto or any" : "auto; " + range;
+  return rule.automatic && !range.empty() ? "auto; " + range : range;
 }
 
 }  // namespace longship::runtime

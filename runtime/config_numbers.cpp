@@ -134,8 +134,19 @@ int64_t parse_integer(std::string_view text) {
 
 std::string format_number(double value) {
   std::array<char, 64> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return std::string(buffer.data(), result.ptr);
+  char* const begin = buffer.data();
+  char* const end = begin + buffer.size();
+  const double magnitude = std::abs(value);
+  if (value == 0 || (magnitude >= 1e-4 && magnitude < 1e15)) {
+    return std::string(begin, std::to_chars(begin, end, value, std::chars_format::fixed).ptr);
+  }
+  // "1e-08" as people write it: "1e-8".
+  std::string text(begin, std::to_chars(begin, end, value, std::chars_format::scientific).ptr);
+  const size_t exponent = text.find('e') + 1;
+  if (text[exponent] == '+') text.erase(exponent, 1);
+  const size_t digits = exponent + (text[exponent] == '-' ? 1 : 0);
+  while (digits + 1 < text.size() && text[digits] == '0') text.erase(digits, 1);
+  return text;
 }
 
 }  // namespace longship::runtime

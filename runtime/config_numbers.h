@@ -22,7 +22,7 @@ double parse_number(std::string_view text);
 // fit 64 bits.
 int64_t parse_integer(std::string_view text);
 
-// The shortest text that parse_number reads as the same double: "0.001", "1e-08", "65536".
+// The shortest text that parse_number reads as the same double: "0.001", "1e-8", "65536".
 std::string format_number(double value);
 
 }  // namespace longship::runtime

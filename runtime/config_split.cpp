@@ -42,7 +42,7 @@ data::SplitFractions parse_fractions(const YAML::Node& node) {
   if (shares[0] == 0) throw ValueError("the train share is 0: there is nothing to train on");
   // Decimal shares such as 0.7 + 0.1 + 0.2 need not add up to exactly 1 in binary.
   if (sum > 1 + 1e-9) {
-    throw ValueError("the shares sum to " + format_number(sum) + ", more than 1");
+    throw ValueError(fmt::format("the shares sum to {:.6g}, more than 1", sum));
   }
   return shares;
 }

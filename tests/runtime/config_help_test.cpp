@@ -22,7 +22,7 @@ TEST(FieldsHelp, ShowsEveryKeyWithTypeDefaultAndMeaning) {
     EXPECT_THAT(help, HasSubstr("  " + field.key + " ")) << field.key;
     EXPECT_THAT(help, HasSubstr(field.rule.meaning)) << field.key;
   }
-  EXPECT_THAT(help, HasSubstr("train.batch_size        integer         256"));
+  EXPECT_THAT(help, HasSubstr("train.batch_size        integer          256   Windows of one"));
   EXPECT_THAT(help, HasSubstr("with model.name lstm"));
   EXPECT_THAT(help, HasSubstr("model.hidden_size"));
 }

@@ -73,7 +73,10 @@ TEST(ParseInteger, RefusesWhatDoesNotFitSixtyFourBits) {
 
 TEST(FormatNumber, GivesTheShortestTextThatReadsBack) {
   EXPECT_EQ(format_number(0.001), "0.001");
-  EXPECT_EQ(format_number(1e-8), "1e-08");
+  EXPECT_EQ(format_number(1e-8), "1e-8");
+  EXPECT_EQ(format_number(5e-4), "0.0005");
+  EXPECT_EQ(format_number(-2.5e20), "-2.5e20");
+  EXPECT_EQ(format_number(1e100), "1e100");
   EXPECT_EQ(format_number(65536), "65536");
   EXPECT_EQ(format_number(0), "0");
   for (double value : {0.1, 1.0 / 3, 6.02e23, 5e-324, -1.7976931348623157e308}) {
