@@ -69,15 +69,6 @@ int FileOps::rmdir(const std::string& path) {
   return ::rmdir(path.c_str());
 }
 
-FileDescriptor::~FileDescriptor() {
-  // Only reached without finish() when an error is already on its way, or after reading.
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-int FileDescriptor::release() {
-  return std::exchange(descriptor_, -1);
-}
-
 struct HashingFile::Hash {
   struct Free {
     void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
@@ -136,7 +127,7 @@ void HashingFile::write(const void* data, std::size_t bytes) {
 FileDigest HashingFile::finish() {
   if (files_.fsync(descriptor_.get()) != 0) fail("flush", errno);
   // Network file systems report a full quota only here.
-  if (::close(descriptor_.release()) != 0) fail("close", errno);
+  if (!descriptor_.close()) fail("close", errno);
   return {written_, XXH3_64bits_digest(hash_->state.get())};
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/error.h"
+#include "runtime/file_descriptor.h"
 
 namespace longship::runtime {
 
@@ -40,23 +41,6 @@ struct FileDigest {
   uint64_t bytes = 0;
   uint64_t xxh3 = 0;
   bool operator==(const FileDigest&) const = default;
-};
-
-// An owned file descriptor. A path it cannot open is a CheckpointError with the reason.
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
-  ~FileDescriptor();
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(other.release()) {}
-  FileDescriptor& operator=(FileDescriptor&&) = delete;
-
-  int get() const { return descriptor_; }
-  int release();
-
- private:
-  int descriptor_;
 };
 
 // Writes a new file from front to back and hashes what it writes. All errors are CheckpointErrors

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdio>
 
+#include "runtime/process_identity.h"
+
 namespace longship::runtime {
 
 namespace {

@@ -1,9 +1,7 @@
 #include "runtime/manifest.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <ctime>
 #include <functional>
 #include <numeric>
 #include <string_view>
@@ -232,15 +230,6 @@ std::vector<std::string> uncovered_optimizer(const Manifest& manifest) {
                        name.first + " that is not listed");
   }
   return problems;
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
 }
 
 }  // namespace longship::runtime

@@ -84,7 +84,4 @@ void require_parts(const Manifest& manifest, const std::vector<std::string>& nee
 // One sentence for each optimizer tensor that the pieces do not cover exactly once.
 std::vector<std::string> uncovered_optimizer(const Manifest& manifest);
 
-// The current time in UTC, as 2026-01-31T12:00:00Z.
-std::string utc_now();
-
 }  // namespace longship::runtime
