@@ -101,7 +101,8 @@ import sys, torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 tensors = load_file(sys.argv[1])
-assert sorted(tensors) == sorted("flag double float half bfloat16 long int byte scalar empty".split())
+names = "flag double float half bfloat16 long int byte scalar empty"
+assert sorted(tensors) == sorted(names.split())
 assert tensors["flag"].tolist() == [True, False, True]
 assert tensors["long"].tolist() == [-1, 1 << 60] and tensors["int"].tolist() == [-5, 6]
 assert tensors["byte"].tolist() == [0, 255] and tensors["byte"].dtype == torch.uint8
@@ -212,7 +213,7 @@ INSTANTIATE_TEST_SUITE_P(
                           4),
                 "names 'a' twice"},
         BadFile{"MetadataNotText", file_text(R"({"__metadata__":{"a":1}})", 0), "is not a string"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST(Safetensors, NamesTheTensorThatIsNotThere) {
   const TemporaryFolder folder;
