@@ -102,7 +102,7 @@ std::string list_text(const json& report) {
     return "no checkpoints in " + report["folder"].get<std::string>() + "\n";
   }
   std::string text = padded("name", 18) + padded("step", 12) + padded("applied", 12) +
-                     padded("size", 11) + padded("written (UTC)", 22) + "\n";
+                     padded("size", 11) + "written (UTC)\n";
   for (const json& item : report["checkpoints"]) {
     std::string line = padded(item["name"], 18) + padded(item["step"].dump(), 12);
     if (item.contains("problem")) {
