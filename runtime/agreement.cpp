@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -91,16 +92,21 @@ void agree(comm::Communicator& host, const std::string& host_name, std::exceptio
     }
     ranks_of[message].push_back(rank);
   }
+  constexpr size_t kShown = 3;  // one line tells it, also when each of 1000 ranks names its own file
   std::string text;
-  for (const std::string& message : order) {
+  for (size_t i = 0; i < std::min(order.size(), kShown); ++i) {
+    const std::string& message = order[i];
     const std::vector<int>& ranks = ranks_of[message];
-    text += text.empty() ? "" : "\n";
+    text += i == 0 ? "" : "; ";
     text += message;
     if (host.size() > 1) {
       text += static_cast<int>(ranks.size()) == host.size()
                   ? " [all " + std::to_string(host.size()) + " ranks]"
                   : " [" + name_ranks(ranks, hosts, host.size()) + "]";
     }
+  }
+  if (order.size() > kShown) {
+    text += "; and " + std::to_string(order.size() - kShown) + " more such errors on other ranks";
   }
   throw AgreedError(static_cast<ExitCode>(first_code), text);
 }

@@ -71,10 +71,12 @@ Trainer::Trainer(TrainerParts parts)
       channel_(parts_.context.votes),
       log_every_(parts_.config.log.every_steps > 0 ? parts_.config.log.every_steps
                                                    : kDefaultLogEvery) {
-  train_step_ = std::make_unique<TrainStep>(
-      StepParts{*parts_.model, *reducer_, *optimizer_, scaler_, parts_.context.device},
-      parts_.config, parts_.plan, parts_.precision,
-      FaultInjection::from_environment(parts_.context.rank()));
+  collectively(parts_.context.host, parts_.context.host_name, [this] {
+    train_step_ = std::make_unique<TrainStep>(
+        StepParts{*parts_.model, *reducer_, *optimizer_, scaler_, parts_.context.device},
+        parts_.config, parts_.plan, parts_.precision,
+        FaultInjection::from_environment(parts_.context.rank()));
+  });
   check_equal_start();
 }
 

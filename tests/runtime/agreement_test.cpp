@@ -67,9 +67,18 @@ TEST(Agreement, DistinctMessagesComeOnceEachWithTheLowestRanksCode) {
     if (rank == 1) throw Error(ExitCode::kSetup, "no GPU");
     if (rank > 1) throw std::runtime_error("no memory");
   });
-  EXPECT_THAT(result, Each(Outcome{"no GPU [rank 1 of 4 (node-0)]\n"
+  EXPECT_THAT(result, Each(Outcome{"no GPU [rank 1 of 4 (node-0)]; "
                                    "no memory [ranks 2 and 3 of 4 (node-1)]",
                                    ExitCode::kSetup}));
+}
+
+TEST(Agreement, ManyDistinctMessagesAreCounted) {
+  const auto result =
+      outcomes(5, [](int rank) { throw ConfigError("file " + std::to_string(rank)); });
+  EXPECT_THAT(result, Each(Outcome{"file 0 [rank 0 of 5 (node-0)]; file 1 [rank 1 of 5 (node-0)]; "
+                                   "file 2 [rank 2 of 5 (node-1)]; and 2 more such errors on other "
+                                   "ranks",
+                                   ExitCode::kInput}));
 }
 
 TEST(Agreement, NamesManyRanksAndEachHostOnce) {
