@@ -32,7 +32,7 @@ def both_units(error, deviation):
 class Export(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        workspace = harness.workspace(series=3, rows=500, columns=4)
+        workspace = harness.workspace(series=3, rows=505, columns=4)
         cls.folder = workspace.__enter__()
         cls.addClassCleanup(workspace.__exit__, None, None, None)
         cls.runs = {}

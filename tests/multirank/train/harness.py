@@ -207,7 +207,7 @@ class Job:
         return found
 
     def kill(self):
-        """SIGKILL to all, until none is left."""
+        """SIGKILL to all, until none is left; returns what they had written."""
         deadline = time.monotonic() + 20
         while members := self.members():
             for pid in members:
@@ -217,29 +217,32 @@ class Job:
             assert time.monotonic() < deadline, f"processes that cannot be killed: {members.keys()}"
             time.sleep(0.02)
         self.process.wait(timeout=10)
+        return self.text()
 
     def text(self):
-        def read(file):
+        """What the job wrote to standard output and standard error, once it has ended."""
+        texts = []
+        for file in (self.out, self.err):
             file.seek(0)
-            return file.read().decode(errors="replace")
-
-        return read(self.out), read(self.err)
+            texts.append(file.read().decode(errors="replace"))
+            file.close()
+        return texts
 
     def wait(self, timeout=120):
         """The outcome; fails when it takes longer or when processes are left over."""
         try:
             code = self.process.wait(timeout=timeout)
         except subprocess.TimeoutExpired:
-            self.kill()
+            written = "\n".join(self.kill())
             raise AssertionError(
-                f"hung for {timeout} s: {self.process.args}\n" + "\n".join(self.text())
+                f"hung for {timeout} s: {self.process.args}\n{written}"
             ) from None
         deadline = time.monotonic() + 5
         while (stray := self.members()) and time.monotonic() < deadline:
             time.sleep(0.05)
         if stray:
-            self.kill()
-            raise AssertionError(f"left processes behind: {self.process.args}")
+            written = "\n".join(self.kill())
+            raise AssertionError(f"left processes behind: {self.process.args}\n{written}")
         return Outcome(code, *self.text())
 
     def wait_for_step(self, metrics, step, timeout=90):
@@ -247,8 +250,8 @@ class Job:
         deadline = time.monotonic() + timeout
         while self.process.poll() is None and last_step(metrics) < step:
             if time.monotonic() > deadline:
-                self.kill()
-                raise AssertionError(f"step {step} did not come\n" + "\n".join(self.text()))
+                written = "\n".join(self.kill())
+                raise AssertionError(f"step {step} did not come\n{written}")
             time.sleep(0.01)
 
 
