@@ -45,8 +45,8 @@ class RunDirectory {
   // run.json, as the caller made it. Atomic; throws ConfigError.
   void write_run(const nlohmann::json& facts) const;
 
-  // As RunLock::refresh(): call it often, it is cheap; false when another job has taken the folder.
-  bool refresh() { return lock_->refresh(); }
+  // As RunLock::refresh(): false when another job has taken the folder, so that this one must stop.
+  bool refresh() const { return lock_->refresh(); }
   // A line for the log about a lock that was taken over; "" in the common case.
   const std::string& note() const { return lock_->note(); }
 

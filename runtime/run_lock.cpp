@@ -2,16 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "runtime/atomic_file.h"
@@ -102,18 +107,70 @@ std::optional<LockHolder> read_lock(const std::string& path) {
   }
 }
 
-RunLock::RunLock(const std::string& folder, ProcessIdentity self)
+// Touches the lock file until it is destroyed or finds another job's lock in its place.
+class RunLock::Heartbeat {
+ public:
+  Heartbeat(std::string path, LockHolder self, std::chrono::milliseconds interval)
+      : path_(std::move(path)), self_(std::move(self)), interval_(interval) {
+    // The process's signals are for its other threads.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~Heartbeat() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  bool lost() const { return lost_; }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, interval_, [this] { return stopped_; })) {
+      const std::optional<LockHolder> holder = read_lock(path_);
+      if (holder && *holder != self_) {
+        lost_ = true;
+        return;
+      }
+      if (holder) utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
+    }
+  }
+
+  const std::string path_;
+  const LockHolder self_;
+  const std::chrono::milliseconds interval_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;  // guarded by mutex_
+  std::atomic<bool> lost_ = false;
+  std::thread thread_;
+};
+
+RunLock::RunLock(const std::string& folder, ProcessIdentity self,
+                 std::chrono::milliseconds heartbeat)
     : path_((fs::path(folder) / ".lock").string()) {
   self_.process = std::move(self);
   self_.started = utc_now();
   self_.nonce = fs::path(temporary_name(path_)).filename().string();
+  acquire(folder);
+  heartbeat_ = std::make_unique<Heartbeat>(path_, self_, heartbeat);
+}
+
+void RunLock::acquire(const std::string& folder) {
   // Each round either ends or saw the file change under its hands.
   constexpr int kRounds = 5;
   for (int round = 0; round < kRounds; ++round) {
-    if (create()) {
-      touched_ = std::chrono::steady_clock::now();
-      return;
-    }
+    if (create()) return;
     const std::optional<LockHolder> holder = read_lock(path_);
     std::error_code error;
     if (!holder && !fs::exists(path_, error)) continue;  // released meanwhile
@@ -180,23 +237,17 @@ void RunLock::take_over(const LockHolder& dead) {
 }
 
 RunLock::~RunLock() {
-  // A forked child has a copy of this object but not the lock.
-  if (lost_ || self_.process.pid != getpid()) return;
+  if (owner_ != getpid()) {
+    // A forked child has a copy of this object but neither the lock nor the thread to be joined.
+    static_cast<void>(heartbeat_.release());
+    return;
+  }
+  heartbeat_.reset();
   if (read_lock(path_) == self_) ::unlink(path_.c_str());
 }
 
-bool RunLock::refresh() {
-  if (lost_) return false;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - touched_ < kHeartbeat) return true;
-  touched_ = now;
-  const std::optional<LockHolder> holder = read_lock(path_);
-  if (holder && *holder != self_) {
-    lost_ = true;
-    return false;
-  }
-  if (holder) utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
-  return true;
+bool RunLock::refresh() const {
+  return !heartbeat_->lost();
 }
 
 }  // namespace longship::runtime

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -29,8 +33,10 @@ std::string describe(const LockHolder& holder);
 // exclusively.) A holder that died is recognised:
 //   - on the same host and in the same pid namespace, by its pid and start time, at once;
 //   - in the same Slurm job with more restarts, at once: Slurm ends a job's life before the next;
-//   - anywhere else, when it has not touched the file for kPatience. Ages are differences of two
-//     stamps of the file system itself, so that the clocks of hosts do not matter.
+//   - anywhere else, when it has not touched the file for kPatience. A thread of its own touches
+//   it,
+//     so that reading data or a long evaluation is no silence. Ages are differences of two stamps
+//     of the file system itself, so that the clocks of hosts do not matter.
 // A dead holder's file is renamed before the new one is linked. Should two jobs take over at once,
 // the slower one finds that what it renamed is not what it judged, and puts it back.
 class RunLock {
@@ -40,28 +46,32 @@ class RunLock {
 
   // Throws ConfigError naming the holder and what to do when a live job holds `folder`, or when the
   // lock cannot be written.
-  explicit RunLock(const std::string& folder, ProcessIdentity self = this_process());
+  explicit RunLock(const std::string& folder, ProcessIdentity self = this_process(),
+                   std::chrono::milliseconds heartbeat = kHeartbeat);
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
-  // Shows that this job lives. Cheap: touches the file at most once in kHeartbeat. False once
-  // another job has taken the lock, because this one did not come for kPatience (suspended, for
-  // example): then it must stop writing. A file system that does not answer is no such case.
-  bool refresh();
+  // Costs nothing. False once another job has taken the lock, because this one was silent for
+  // kPatience (suspended, for example): then it must stop writing. A file system that does not
+  // answer is no such case.
+  bool refresh() const;
 
   // What was taken over, for the log; "" in the common case.
   const std::string& note() const { return note_; }
 
  private:
+  class Heartbeat;
+
+  void acquire(const std::string& folder);
   bool create() const;
   void take_over(const LockHolder& dead);
 
+  const pid_t owner_ = getpid();
   std::string path_;
   LockHolder self_;
   std::string note_;
-  std::chrono::steady_clock::time_point touched_;
-  bool lost_ = false;
+  std::unique_ptr<Heartbeat> heartbeat_;
 };
 
 // The holder written in a lock file; nothing when there is no file, or one that is not readable as

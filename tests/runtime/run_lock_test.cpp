@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "config_support.h"
@@ -145,13 +147,36 @@ TEST(RunLock, WaitsWithALockThatCannotBeRead) {
   EXPECT_THAT(lock.note(), HasSubstr("cannot be read"));
 }
 
-TEST(RunLock, LeavesALockThatAnotherJobTookOver) {
+// Waits until `reached` holds; false after more than enough time.
+template <typename Condition>
+bool comes_true(Condition reached) {
+  for (int tries = 0; tries < 3000; ++tries) {
+    if (reached()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+constexpr std::chrono::milliseconds kQuick{10};
+
+TEST(RunLock, ShowsThatItLives) {
+  const TemporaryFolder folder;
+  const RunLock lock(folder.path().string(), elsewhere(), kQuick);
+  make_older(folder / ".lock", 130);
+  struct stat file {};
+  EXPECT_TRUE(comes_true([&] {
+    return stat((folder / ".lock").c_str(), &file) == 0 && time(nullptr) - file.st_mtim.tv_sec < 60;
+  }));
+  EXPECT_TRUE(lock.refresh());
+}
+
+TEST(RunLock, KnowsWhenAnotherJobTookItAndLeavesThatOne) {
   const TemporaryFolder folder;
   {
-    RunLock lock(folder.path().string());
+    const RunLock lock(folder.path().string(), this_process(), kQuick);
     std::filesystem::remove(folder / ".lock");
     leave_lock(folder.path().string(), elsewhere());
-    EXPECT_TRUE(lock.refresh()) << "looked before the heartbeat was due";
+    EXPECT_TRUE(comes_true([&] { return !lock.refresh(); }));
   }
   EXPECT_EQ(read_lock(folder / ".lock")->process.host, "node17");
 }
