@@ -150,15 +150,16 @@ float CsvCollector::value_of(Column& column, std::string_view cell, const CsvRea
     column.text = shown(cell);
     return kMissing;
   }
-  std::string remedy = "; repair it, add it to --missing-values, or choose other --columns";
+  const std::string what =
+      reader.place() + ", column '" + column.name + "': '" + shown(cell) + "' is ";
   if (kind == CellKind::kNumberLike) {
-    remedy =
-        " with the decimal mark '" + std::string(1, cells_.decimal()) +
-        "'; marks that group thousands, percent and currency signs are not read: remove them, give "
-        "--decimal, or choose other --columns";
+    throw DataError(
+        what + "no plain number with the decimal mark " + cells_.decimal() +
+        " (percent and currency signs and marks that group thousands are not read); remove "
+        "them, give --decimal, or choose other --columns");
   }
-  throw DataError(reader.place() + ", column '" + column.name + "': '" + shown(cell) +
-                  "' is not a number" + remedy);
+  throw DataError(what +
+                  "not a number; repair it, add it to --missing-values, or choose other --columns");
 }
 
 void CsvCollector::add_row(const CsvReader& reader, const std::vector<size_t>& positions,

@@ -1,0 +1,152 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "data/error.h"
+#include "launcher/command.h"
+#include "runtime/error.h"
+
+namespace longship::launcher {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DataCommandTest : public ::testing::Test {
+ protected:
+  DataCommandTest() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "longship_command_XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~DataCommandTest() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+  // Standard output of a run that returns 0.
+  static std::string run(const std::vector<std::string>& words) {
+    ::testing::internal::CaptureStdout();
+    const int code = data_command().run(words);
+    std::string output = ::testing::internal::GetCapturedStdout();
+    EXPECT_EQ(code, 0);
+    return output;
+  }
+  static std::string usage_error(const std::vector<std::string>& words) {
+    ::testing::internal::CaptureStdout();
+    std::string message = "(nothing was thrown)";
+    try {
+      data_command().run(words);
+    } catch (const runtime::UsageError& error) {
+      message = error.what();
+    }
+    ::testing::internal::GetCapturedStdout();
+    return message;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(DataCommandTest, ImportsAndInspects) {
+  const std::string csv =
+      write("a.csv", "t;x;y\n2020-01-01;1,5;NA\n2020-01-02;2,5;3\n2020-01-04;4,5;5\n");
+  const std::string table = run({"import", csv, "--output", path("a.h5")});
+  EXPECT_THAT(table, HasSubstr("delimiter      semicolon"));
+  EXPECT_THAT(table, HasSubstr("step           1 d"));
+  EXPECT_THAT(table, HasSubstr("rows           4 (3 read)"));
+  EXPECT_THAT(table, HasSubstr("missing cells  y 1"));
+
+  const auto json = nlohmann::json::parse(run({"inspect", path("a.h5"), "--json", "--stats"}));
+  EXPECT_EQ(json["format"], "longship-series");
+  EXPECT_EQ(json["columns"], (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(json["rows"], 4);
+  EXPECT_EQ(json["series"][0]["last_time"], "2020-01-04T00:00:00Z");
+  EXPECT_EQ(json["statistics"][0]["missing"], 1);
+  EXPECT_EQ(json["statistics"][1]["mean"], 4.0);
+
+  const auto from_csv = nlohmann::json::parse(run({"inspect", csv, "--json"}));
+  EXPECT_EQ(from_csv["holes"]["rows"], 1);
+  EXPECT_EQ(from_csv["decimal"], ",");
+}
+
+TEST_F(DataCommandTest, PassesOptionsOn) {
+  const std::string csv =
+      write("a.csv", "title\nwhen|who|x|z\n02.01.2020|b|-9|1\n01.01.2020|a|7|2\n");
+  run({"import",
+       csv,
+       "--output",
+       path("a.h5"),
+       "--skip-lines",
+       "1",
+       "--time-column",
+       "when",
+       "--time-format",
+       "%d.%m.%Y",
+       "--time-zone=+01:00",
+       "--series-column",
+       "who",
+       "--columns",
+       "x",
+       "--missing-values",
+       "-9,NA",
+       "--delimiter",
+       "|",
+       "--decimal",
+       "."});
+  const auto json = nlohmann::json::parse(run({"inspect", path("a.h5"), "--json", "--stats"}));
+  EXPECT_EQ(json["series"][1]["name"], "a");
+  EXPECT_EQ(json["series"][1]["first_time"], "2019-12-31T23:00:00Z");
+  EXPECT_EQ(json["columns"], (std::vector<std::string>{"x"}));
+  EXPECT_EQ(json["statistics"][0]["missing"], 1);
+}
+
+TEST_F(DataCommandTest, AnExistingOutputNeedsForce) {
+  const std::vector<std::string> words = {"synth",  "--output",  path("s.h5"), "--series", "2",
+                                          "--rows", "50",        "--columns",  "3",        "--seed",
+                                          "7",      "--missing", "0.1"};
+  EXPECT_THAT(run(words), HasSubstr("2 series of 50 rows and 3 columns"));
+  EXPECT_THAT(usage_error(words), HasSubstr("--force"));
+  std::vector<std::string> forced = words;
+  forced.emplace_back("--force");
+  run(forced);
+}
+
+TEST_F(DataCommandTest, WrongCommandLinesAreUsageErrors) {
+  EXPECT_THAT(usage_error({}), HasSubstr("import, inspect or synth"));
+  EXPECT_THAT(usage_error({"imprt"}), HasSubstr("no command 'imprt'"));
+  EXPECT_THAT(usage_error({"import", "a.csv"}), HasSubstr("--output"));
+  EXPECT_THAT(usage_error({"import", "--output", path("a.h5")}), HasSubstr("no CSV file"));
+  EXPECT_THAT(usage_error({"import", "a.csv", "--frob"}), HasSubstr("frob"));
+  EXPECT_THAT(usage_error({"inspect"}), HasSubstr("takes one file"));
+  EXPECT_THAT(usage_error({"synth", "--output", path("a.h5"), "--rows", "many"}),
+              HasSubstr("many"));
+  EXPECT_THAT(usage_error({"import", "a.csv", "--output", path("a.h5"), "--delimiter", "ab"}),
+              HasSubstr("one character"));
+  EXPECT_THROW(data_command().run({"inspect", path("none.h5")}), data::DataError);
+}
+
+TEST_F(DataCommandTest, HelpIsThereAtEachLevel) {
+  EXPECT_THAT(run({"--help"}), HasSubstr("import CSV..."));
+  EXPECT_THAT(run({"import", "--help"}), HasSubstr("--series-column"));
+  EXPECT_THAT(run({"import", "--help"}), HasSubstr("NULL"));
+  EXPECT_THAT(run({"inspect", "-h"}), HasSubstr("--stats"));
+  EXPECT_THAT(run({"synth", "--help"}), HasSubstr("--missing"));
+}
+
+TEST_F(DataCommandTest, NothingIsWrittenWhenTheImportFails) {
+  const std::string csv = write("a.csv", "x,y\n1,2\n3\n");
+  EXPECT_THROW(data_command().run({"import", csv, "--output", path("a.h5")}), data::DataError);
+  EXPECT_FALSE(std::filesystem::exists(path("a.h5")));
+}
+
+}  // namespace
+}  // namespace longship::launcher
