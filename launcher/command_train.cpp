@@ -153,8 +153,10 @@ int train(const TrainOptions& options, Config config, Session& session) {
     }
   }
 
-  runtime::Checkpointer checkpointer((fs::path(place.root) / "checkpoints").string(), context.host,
-                                     config.checkpoint.keep);
+  runtime::Checkpointer checkpointer(
+      (fs::path(place.root) / "checkpoints").string(), context.host, config.checkpoint.keep,
+      {.notice = [&log](const std::string& text) { log->warn("{}", text); }});
+  checkpointer.probe();
   const std::optional<runtime::LoadedCheckpoint> checkpoint =
       find_checkpoint(options, checkpointer, context);
   runtime::BatchPlan batches;

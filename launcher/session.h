@@ -29,6 +29,8 @@ struct Session {
   int local_size = 1;
   std::string host_name;
 
+  Session() = default;
+  Session(Session&&) = default;
   ~Session();  // gradients, votes, host, then MPI
 };
 

@@ -66,7 +66,6 @@ RunPlace open_run_directory(const TrainOptions& options, Config& config, Session
   place.existed = comm::broadcast_text(*session.host, place.existed ? "1" : "0", 0) == "1";
   config.run.name = fs::path(place.root).filename().string();
   runtime::collectively(*session.host, session.host_name, [&] {
-    runtime::probe_writable((fs::path(place.root) / "checkpoints").string());
     runtime::probe_writable((fs::path(place.root) / "logs").string());
   });
   return place;

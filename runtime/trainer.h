@@ -48,9 +48,9 @@ struct TrainerParts {
   PrecisionMode precision = PrecisionMode::kFp32;
   Checkpointer& checkpointer;
   RunDirectory* run_directory = nullptr;  // rank 0 only
-  std::vector<MetricSink*> sinks;         // rank 0 only
+  std::vector<MetricSink*> sinks = {};    // rank 0 only
   Progress* progress = nullptr;           // rank 0 only
-  std::string order_log;                  // file for log.sample_order; empty: off
+  std::string order_log = {};             // file for log.sample_order; empty: off
 };
 
 // Trains a model over all ranks from a step to the end of the plan: steps, logs, evaluations, early

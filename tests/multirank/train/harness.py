@@ -169,7 +169,12 @@ class Job:
     def __init__(self, command, environment=None):
         self.mark = f"LONGSHIP_TEST_JOB={uuid.uuid4().hex}"
         name, value = self.mark.split("=")
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMIX_"))}
+        # Not a rank of another job, but with the machine's own settings of Open MPI.
+        env = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("OMPI_", "PMIX_")) or k.startswith(("OMPI_MCA_", "OMPI_ALLOW_"))
+        }
         # Set for the tests' own fault injection only.
         env.pop("LONGSHIP_FAULT", None)
         env.update({name: value, "OMP_NUM_THREADS": "1"}, **(environment or {}))
