@@ -114,7 +114,7 @@ std::string TrainStep::diagnose(int64_t step, const data::MicroBatch& batch) {
   const at::Tensor loss = loss_of(step, batch);
   const std::string where = " of micro-batch " + std::to_string(batch.micro_batch);
   if (!loss.isfinite().item<bool>()) {
-    return "the loss" + where + " is " + std::to_string(loss.item<double>());
+    return "the loss" + where + (loss.isnan().item<bool>() ? " is not a number" : " is infinite");
   }
   (loss * parts_.scaler.scale()).backward();
   for (const auto& parameter : parts_.model.named_parameters()) {
