@@ -36,7 +36,7 @@ class MpiRuntime {
   // destroyed before this runtime. Collective: all ranks call it in the same order.
   std::unique_ptr<Communicator> make_communicator();
 
-  // MPI_Abort(code) from a helper thread; _exit(code) after five seconds. Does not return.
+  // MPI_Abort(code) from the MPI thread; _exit(code) after five seconds. Does not return.
   [[noreturn]] void abort(int code);
 
  private:

@@ -25,6 +25,7 @@
 #include "runtime/manifest.h"
 #include "runtime/model_setup.h"
 #include "runtime/run_plan.h"
+#include "runtime/stop_signals.h"
 #include "runtime/trainer.h"
 #include "runtime/trainer_parts.h"
 
@@ -113,6 +114,7 @@ void advise(const runtime::Context& context, const models::Forecaster& model,
 // The parts of a training in the order in which they come to be.
 int train(const TrainOptions& options, Config config, Session& session) {
   const std::chrono::seconds timeout(config.comm.timeout_s);
+  const bool automatic_name = config.run.name.empty();
   RunPlace place = open_run_directory(options, config, session);
   const bool leader = session.host->rank() == 0;
 
@@ -226,6 +228,10 @@ int train(const TrainOptions& options, Config config, Session& session) {
       log->warn("the run in {} has no checkpoint yet: starting at step 0", place.root);
     } else {
       log->info("a new run, starting at step 0");
+      if (automatic_name) {
+        log->info("run.name is auto: to go on with this run later, start it with --set run.name={}",
+                  config.run.name);
+      }
     }
   }
   if (trainer.finished()) {
@@ -303,6 +309,8 @@ int run(const std::vector<std::string>& arguments) {
         "--ranks goes with --dry-run; to start ranks: longship launch -n N -- train CONFIG");
   }
 
+  // A signal that comes while the ranks start ends the run at its first step, in order.
+  const runtime::StopSignals signals;
   // The run file tells how long collectives may take, so it is read before MPI starts; what is
   // wrong with it is told once, by all ranks together.
   Config config;

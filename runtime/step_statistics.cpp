@@ -10,6 +10,7 @@ namespace longship::runtime {
 
 struct StatisticsPipe::Entry {
   int64_t step = 0;
+  std::chrono::steady_clock::time_point ended;
   at::Tensor numbers;
   std::chrono::steady_clock::time_point comm_begin;
   std::chrono::steady_clock::time_point comm_end;
@@ -39,6 +40,7 @@ void StatisticsPipe::communication_ends() {
 
 void StatisticsPipe::push(int64_t step, const at::Tensor& numbers) {
   current_->step = step;
+  current_->ended = std::chrono::steady_clock::now();
   if (device_.is_cuda()) {
     current_->numbers =
         at::empty({kColumns}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
@@ -67,6 +69,7 @@ std::optional<StepStatistics> StatisticsPipe::pop(bool all) {
   }
   const double* numbers = entry->numbers.const_data_ptr<double>();
   statistics.step = entry->step;
+  statistics.ended = entry->ended;
   statistics.loss = numbers[kLoss];
   statistics.grad_norm = numbers[kGradNorm];
   statistics.skipped = numbers[kSkipped] != 0;

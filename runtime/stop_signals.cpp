@@ -7,6 +7,7 @@ namespace {
 
 // A handler can reach nothing but a variable of static storage.
 std::atomic<int> received_signal = 0;
+std::atomic<int> alive = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void note_signal(int number) {
@@ -16,12 +17,22 @@ extern "C" void note_signal(int number) {
 }  // namespace
 
 StopSignals::StopSignals() {
-  received_signal = 0;
+  if (alive++ == 0) {
+    received_signal = 0;
+  }
+  stack_t current = {};
+  if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) != 0) {
+    stack_ = std::make_unique<char[]>(kStackBytes);
+    stack_t stack = {};
+    stack.ss_sp = stack_.get();
+    stack.ss_size = kStackBytes;
+    sigaltstack(&stack, nullptr);
+  }
   for (size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction action = {};
     action.sa_handler = note_signal;
     sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
+    action.sa_flags = SA_RESTART | SA_ONSTACK;
     if (kSignals[i] == SIGINT) {
       action.sa_flags |= static_cast<int>(SA_RESETHAND);
     }
@@ -33,6 +44,12 @@ StopSignals::~StopSignals() {
   for (size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], &former_actions_[i], nullptr);
   }
+  if (stack_) {
+    stack_t none = {};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+  }
+  --alive;
 }
 
 int StopSignals::received() {

@@ -2,12 +2,20 @@
 
 #include <array>
 #include <csignal>
+#include <memory>
 
 namespace longship::runtime {
 
 // SIGUSR1, SIGTERM and SIGINT ask the run to save and end. The handler sets a flag and does nothing
 // else (signal-safety(7)); whoever trains asks for the flag between steps. A second SIGINT has the
-// default effect, at once. Restores the former handlers when destroyed. One at a time a process.
+// default effect, at once. Restores the former handlers when destroyed. May be nested; a signal
+// that came is forgotten when the outermost one begins.
+//
+// Note [A stack for signal handlers]
+// oneDNN's recurrent kernels use the stack pointer for data of their own, so that a handler's frame
+// on the thread's normal stack lands in the heap (seen with LibTorch 2.11: one stop in two ended in
+// a crash). The handlers run on a stack of their own, in the thread that makes this object; Linux
+// gives signals that are sent to a process to its main thread first, so that thread should be it.
 class StopSignals {
  public:
   StopSignals();
@@ -20,7 +28,10 @@ class StopSignals {
 
  private:
   static constexpr std::array<int, 3> kSignals = {SIGUSR1, SIGTERM, SIGINT};
+  static constexpr size_t kStackBytes = 64 * 1024;
+
   std::array<struct sigaction, kSignals.size()> former_actions_;
+  std::unique_ptr<char[]> stack_;  // null where the thread has such a stack already
 };
 
 }  // namespace longship::runtime

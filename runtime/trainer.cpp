@@ -166,8 +166,7 @@ void Trainer::log_interval(const StepStatistics& last) {
   // The loss is the mean over the interval's steps that were applied; a skipped step has none.
   const at::Tensor loss = at::full({1}, interval_.loss, at::kDouble);
   parts_.context.host.all_reduce(loss, comm::ReduceOp::kSum);
-  const auto now = std::chrono::steady_clock::now();
-  const double seconds = std::chrono::duration<double>(now - interval_.begin).count();
+  const double seconds = std::chrono::duration<double>(last.ended - interval_.begin).count();
 
   MetricRecord record;
   record.step = last.step;
@@ -198,14 +197,14 @@ void Trainer::log_interval(const StepStatistics& last) {
     low_scale_said_ = true;
   }
   interval_ = LogInterval{};
-  interval_.begin = now;
+  interval_.begin = last.ended;
 }
 
 // The optimizer has done nothing for max_skipped steps, on every rank alike. The weights are those
 // of the last applied step, so the step can be run again to find out where the first value went
 // wrong.
 void Trainer::end_as_diverged(const StepStatistics& last) {
-  agree(parts_.context.host, parts_.context.host_name, train_step_->failure());
+  agree(parts_.context.host, parts_.context.host_name, failure());
   std::string finding;
   collectively(parts_.context.host, parts_.context.host_name, [&] {
     data::LoaderPlan plan = parts_.plan.loader_plan(last.step - 1);
@@ -233,12 +232,22 @@ void Trainer::end_as_diverged(const StepStatistics& last) {
 
 // Before anything but a step: no rank may have failed, and no statistics may be outstanding.
 void Trainer::settle() {
-  agree(parts_.context.host, parts_.context.host_name, train_step_->failure());
+  agree(parts_.context.host, parts_.context.host_name, failure());
   take_statistics(/*all=*/true);
 }
 
+// What keeps this rank from going on, or null.
+std::exception_ptr Trainer::failure() const {
+  return train_step_->failure() ? train_step_->failure() : lost_directory_;
+}
+
 void Trainer::cast_votes() {
-  if (train_step_->failure()) {
+  if (parts_.run_directory != nullptr && !parts_.run_directory->refresh() && !lost_directory_) {
+    lost_directory_ = std::make_exception_ptr(
+        ConfigError("another job has taken over the run in " + parts_.run_directory->root() +
+                    " while this one was suspended; this one ends without writing"));
+  }
+  if (failure()) {
     channel_.cast(Vote::kError);
   }
   if (StopSignals::received() != 0) {
@@ -251,9 +260,6 @@ void Trainer::cast_votes() {
   if (parts_.context.leader() && minutes > 0 && since_save.count() >= minutes && !save_voted_) {
     channel_.cast(Vote::kSave);
     save_voted_ = true;
-  }
-  if (parts_.run_directory != nullptr) {
-    parts_.run_directory->refresh();
   }
 }
 
@@ -279,6 +285,7 @@ bool Trainer::save_due(const Decision& decision) const {
 // True when this evaluation is the best so far.
 bool Trainer::run_evaluation() {
   settle();
+  const auto begin = std::chrono::steady_clock::now();
   const Config& config = parts_.config;
   EvaluationRequest request;
   request.split = data::Split::kValidation;
@@ -316,7 +323,7 @@ bool Trainer::run_evaluation() {
         step_, config.eval.metric, early_stop_.evaluations_since_best,
         early_stop_.best.value_or(std::nan("")), early_stop_.best_step);
   }
-  interval_.begin = std::chrono::steady_clock::now();
+  interval_.begin += std::chrono::steady_clock::now() - begin;
   return best;
 }
 
@@ -335,7 +342,7 @@ void Trainer::save(bool best) {
   save_voted_ = false;
   parts_.context.log->info("step {}: checkpoint {} written in {:.2f} s", step_, path,
                            std::chrono::duration<double>(saved_at_ - begin).count());
-  interval_.begin = saved_at_;
+  interval_.begin += saved_at_ - begin;
 }
 
 }  // namespace longship::runtime

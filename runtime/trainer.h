@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,7 +82,7 @@ class Trainer {
     int64_t skipped = 0;
     int64_t steps = 0;
     double exposed_comm_ms = 0;
-    std::chrono::steady_clock::time_point begin;
+    std::chrono::steady_clock::time_point begin;  // moved on by evaluations and checkpoints
   };
 
   void check_equal_start();
@@ -90,6 +91,7 @@ class Trainer {
   [[noreturn]] void end_as_diverged(const StepStatistics& last);
   void settle();
   void cast_votes();
+  std::exception_ptr failure() const;
   bool evaluation_due() const;
   bool save_due(const Decision& decision) const;
   bool run_evaluation();
@@ -111,6 +113,7 @@ class Trainer {
   int64_t saved_step_ = -1;
   int64_t log_every_;
   bool low_scale_said_ = false;
+  std::exception_ptr lost_directory_;  // rank 0: another job holds the run directory
   bool save_voted_ = false;
   std::chrono::steady_clock::time_point saved_at_;
 };

@@ -20,7 +20,8 @@ std::unique_ptr<comm::GradientReducer> make_reducer(const Config::Comm& config,
                                                     const models::Forecaster& model,
                                                     comm::Communicator& communicator);
 
-// A hash of all parameters' and buffers' bytes, non-negative and below 2^62; copies them to the CPU.
+// A hash of all parameters' and buffers' bytes, non-negative and below 2^62; copies them to the
+// CPU.
 int64_t parameter_checksum(const models::Forecaster& model);
 
 }  // namespace longship::runtime

@@ -22,6 +22,29 @@ TEST(StopSignals, NotesEachOfThem) {
   }
 }
 
+TEST(StopSignals, AnInnerOneKeepsWhatCame) {
+  const StopSignals outer;
+  std::raise(SIGUSR1);
+  {
+    const StopSignals inner;
+    EXPECT_EQ(StopSignals::received(), SIGUSR1);
+  }
+  EXPECT_EQ(StopSignals::received(), SIGUSR1);
+}
+
+// A handler on the normal stack would overwrite what oneDNN keeps there.
+TEST(StopSignals, HandlersHaveAStackOfTheirOwn) {
+  const StopSignals signals;
+  stack_t stack = {};
+  ASSERT_EQ(sigaltstack(nullptr, &stack), 0);
+  EXPECT_EQ(stack.ss_flags & SS_DISABLE, 0);
+  struct sigaction action = {};
+  for (const int number : {SIGUSR1, SIGTERM, SIGINT}) {
+    ASSERT_EQ(sigaction(number, nullptr, &action), 0);
+    EXPECT_NE(action.sa_flags & SA_ONSTACK, 0) << number;
+  }
+}
+
 TEST(StopSignals, RestoresTheFormerHandler) {
   const auto former = std::signal(SIGUSR1, count_other);
   others = 0;
