@@ -52,7 +52,7 @@ check() {
 # Tests of the GPU skip themselves where there is none; here that is a failure.
 gpu_tests() {
   local output
-  output=$(timeout 120 "$@" --gtest_filter='*Gpu*:*Nccl*:StreamMark.*' 2>&1) || {
+  output=$(timeout 120 "$@" --gtest_color=no --gtest_filter='*Gpu*:*Nccl*:StreamMark.*' 2>&1) || {
     printf '%s\n' "$output"
     return 1
   }

@@ -88,7 +88,7 @@ class Gpu(unittest.TestCase):
             report = json.loads(outcome.stdout)
             model = report["original"]["rmse"]
             naive = min(b["original"]["rmse"] for b in report["baselines"].values())
-            print(f"demo in {mode}: RMSE {model:.3f} F, naive {naive:.3f} F", flush=True)
+            print(f"demo in {mode}: RMSE {model:.6f} F, naive {naive:.3f} F", flush=True)
             self.assertLess(model, 0.95 * naive)
 
 
