@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= release
 SEED ?= 1
 
-.PHONY: setup build demo test asan tsan format lint docs clean help
+.PHONY: setup build demo test asan format lint docs clean help
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 10
@@ -27,11 +27,8 @@ demo: setup ## import real data, train with two ranks, evaluate (SEED=1)
 test: setup ## build and run all tests
 	@$(MAKE) --no-print-directory run-tests PRESET=release
 
-asan: setup ## run the unit tests under the address and undefined-behaviour sanitizers
-	@$(MAKE) --no-print-directory run-sanitizer PRESET=asan
-
-tsan: setup ## run the tests of the threads that we start under the thread sanitizer
-	@$(MAKE) --no-print-directory run-sanitizer PRESET=tsan
+asan: setup ## run the data folder's tests under the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory run-sanitizer PRESET=asan TARGETS=longship_data_tests TESTS='^data$$'
 
 format: ## format all sources in place
 	@scripts/setup.sh --lint
@@ -46,7 +43,7 @@ lint: ## check format, the folders' dependencies, and clang-tidy's findings
 
 docs: setup ## write docs/config.md anew from the field table
 	@$(MAKE) --no-print-directory build-with-environment PRESET=release
-	LONGSHIP_UPDATE_DOCS=1 build/release/tests/longship_runtime_tests --gtest_filter='*Docs*:*Markdown*'
+	LONGSHIP_UPDATE_DOCS=1 build/release/tests/longship_runtime_tests --gtest_filter=FieldsMarkdown.IsTheDocumentation
 
 clean: ## remove the builds (not the installed environments)
 	rm -rf build
@@ -55,10 +52,10 @@ clean: ## remove the builds (not the installed environments)
 build-with-environment:
 	@$(CMAKE) --preset $(PRESET) >build/configure-$(PRESET).log 2>&1 || \
 	  { cat build/configure-$(PRESET).log; exit 1; }
-	@$(CMAKE) --build --preset $(PRESET) -j $(JOBS)
+	@$(CMAKE) --build --preset $(PRESET) -j $(JOBS) $(addprefix --target ,$(TARGETS))
 
 run-tests: build-with-environment
 	@$(CTEST) --preset $(PRESET) -j $(JOBS)
 
 run-sanitizer: build-with-environment
-	@$(CTEST) --preset $(PRESET) -L $(PRESET) -j $(JOBS)
+	@$(CTEST) --preset $(PRESET) -R '$(TESTS)'

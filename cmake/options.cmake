@@ -27,11 +27,6 @@ if(LONGSHIP_SANITIZE)
     "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=undefined;-fno-omit-frame-pointer>")
   target_link_options(longship_options INTERFACE -fsanitize=address,undefined)
 endif()
-if(LONGSHIP_TSAN)
-  target_compile_options(longship_options INTERFACE
-    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread;-fno-omit-frame-pointer>")
-  target_link_options(longship_options INTERFACE -fsanitize=thread)
-endif()
 
 add_library(longship_hdf5 INTERFACE)
 target_include_directories(longship_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})

@@ -65,9 +65,8 @@ RunPlace open_run_directory(const TrainOptions& options, Config& config, Session
   place.root = comm::broadcast_text(*session.host, place.root, 0);
   place.existed = comm::broadcast_text(*session.host, place.existed ? "1" : "0", 0) == "1";
   config.run.name = fs::path(place.root).filename().string();
-  runtime::collectively(*session.host, session.host_name, [&] {
-    runtime::probe_writable((fs::path(place.root) / "logs").string());
-  });
+  runtime::collectively(*session.host, session.host_name,
+                        [&] { runtime::probe_writable((fs::path(place.root) / "logs").string()); });
   return place;
 }
 

@@ -8,8 +8,8 @@
 
 namespace longship::models {
 
-// Names one draw of randomness. Dropout masks follow from (seed, step, micro_batch, layer) alone, so
-// that they do not depend on how many ranks share a step.
+// Names one draw of randomness. Dropout masks follow from (seed, step, micro_batch, layer) alone,
+// so that they do not depend on how many ranks share a step.
 struct RandomKey {
   uint64_t seed = 0;
   int64_t step = 0;

@@ -20,13 +20,12 @@ int64_t rounded_up(int64_t n) {
 
 LstmForecaster::LstmForecaster(const LstmOptions& options, const ModelShape& shape)
     : options_(options), shape_(shape) {
-  lstm_ = register_module(
-      "lstm", torch::nn::LSTM(torch::nn::LSTMOptions(shape.inputs, options.hidden_size)
-                                  .num_layers(options.num_layers)
-                                  .batch_first(true)));
-  head_ = register_module("head", torch::nn::Linear(options.hidden_size, shape.horizon *
-                                                                             shape.targets *
-                                                                             shape.outputs));
+  lstm_ = register_module("lstm",
+                          torch::nn::LSTM(torch::nn::LSTMOptions(shape.inputs, options.hidden_size)
+                                              .num_layers(options.num_layers)
+                                              .batch_first(true)));
+  head_ = register_module("head", torch::nn::Linear(options.hidden_size,
+                                                    shape.horizon * shape.targets * shape.outputs));
   if (options.init == LstmInit::kSeed) {
     initialise();
   }
@@ -70,9 +69,9 @@ at::Tensor LstmForecaster::run_layers(const Inputs& inputs) {
   at::Tensor sequence = past;
   for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
     const auto first = weights.begin() + 4 * layer;
-    sequence = std::get<0>(at::lstm(sequence, {zeros, zeros},
-                                    std::vector<at::Tensor>(first, first + 4), true, 1, 0.0, true,
-                                    false, true));
+    sequence =
+        std::get<0>(at::lstm(sequence, {zeros, zeros}, std::vector<at::Tensor>(first, first + 4),
+                             true, 1, 0.0, true, false, true));
     if (layer + 1 < options_.num_layers) {
       sequence = dropout(sequence, options_.dropout, inputs.random, layer);
     }

@@ -23,8 +23,8 @@ struct LstmOptions {
   LstmInit init = LstmInit::kSeed;
 };
 
-// A stack of LSTM layers over the window; the last layer's last hidden state goes through one linear
-// layer to all horizon steps, targets and outputs. In Python:
+// A stack of LSTM layers over the window; the last layer's last hidden state goes through one
+// linear layer to all horizon steps, targets and outputs. In Python:
 //   lstm = torch.nn.LSTM(inputs, hidden_size, num_layers, batch_first=True)
 //   head = torch.nn.Linear(hidden_size, horizon * targets * outputs)
 //   head(lstm(past)[0][:, -1]).view(batch, horizon, targets, outputs)

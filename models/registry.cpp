@@ -14,7 +14,9 @@ std::map<std::string, ModelSpec>& registry() {
 
 }  // namespace
 
-const std::map<std::string, ModelSpec>& registered_models() { return registry(); }
+const std::map<std::string, ModelSpec>& registered_models() {
+  return registry();
+}
 
 Registration::Registration(ModelSpec spec) {
   const std::string name = spec.name;

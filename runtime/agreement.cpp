@@ -46,8 +46,8 @@ std::string name_ranks(const std::vector<int>& ranks, const std::vector<std::str
       places.push_back(place);
     }
   }
-  std::string text = (ranks.size() == 1 ? "rank " : "ranks ") + numbers + " of " +
-                     std::to_string(size) + " (";
+  std::string text =
+      (ranks.size() == 1 ? "rank " : "ranks ") + numbers + " of " + std::to_string(size) + " (";
   for (size_t i = 0; i < places.size(); ++i) {
     text += (i == 0 ? "" : ", ") + places[i];
   }
@@ -63,7 +63,7 @@ void agree(comm::Communicator& host, const std::string& host_name, std::exceptio
     } catch (const AgreedError&) {
       throw;
     } catch (const comm::CommError&) {
-      throw;  // a collective failed; another one would not end either
+      throw;         // a collective failed; another one would not end either
     } catch (...) {  // NOLINT(bugprone-empty-catch): described below
     }
   }
@@ -92,7 +92,8 @@ void agree(comm::Communicator& host, const std::string& host_name, std::exceptio
     }
     ranks_of[message].push_back(rank);
   }
-  constexpr size_t kShown = 3;  // one line tells it, also when each of 1000 ranks names its own file
+  constexpr size_t kShown =
+      3;  // one line tells it, also when each of 1000 ranks names its own file
   std::string text;
   for (size_t i = 0; i < std::min(order.size(), kShown); ++i) {
     const std::string& message = order[i];

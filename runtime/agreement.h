@@ -15,10 +15,10 @@ class AgreedError : public Error {
   using Error::Error;
 };
 
-// Collective on `host`. Returns when no rank brought an error; otherwise throws the same AgreedError
-// on every rank: with the exit code of the lowest failing rank, and in one line the distinct messages
-// of the lowest ranks, once each, with the ranks they came from (`host_name` tells where a rank runs).
-// An AgreedError is passed on as it is: every rank holds it already.
+// Collective on `host`. Returns when no rank brought an error; otherwise throws the same
+// AgreedError on every rank: with the exit code of the lowest failing rank, and in one line the
+// distinct messages of the lowest ranks, once each, with the ranks they came from (`host_name`
+// tells where a rank runs). An AgreedError is passed on as it is: every rank holds it already.
 void agree(comm::Communicator& host, const std::string& host_name, std::exception_ptr error);
 
 // Runs `work` on every rank and agrees on its outcome, so that either all ranks go on or all end.

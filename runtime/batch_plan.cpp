@@ -19,9 +19,8 @@ double BatchPlan::epoch(int64_t steps) const {
 std::string BatchPlan::describe(int ranks) const {
   const int64_t fewest = micro_batches / ranks;
   const int64_t most = (micro_batches + ranks - 1) / ranks;
-  const std::string share = fewest == most
-                                ? std::to_string(most)
-                                : std::to_string(fewest) + " or " + std::to_string(most);
+  const std::string share = fewest == most ? std::to_string(most)
+                                           : std::to_string(fewest) + " or " + std::to_string(most);
   return std::to_string(batch_size) + " = " + std::to_string(micro_batches) +
          (micro_batches == 1 ? " micro-batch x " : " micro-batches x ") +
          std::to_string(micro_batch_size) + ", " + share + " a rank on " + std::to_string(ranks) +

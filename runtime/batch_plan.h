@@ -9,15 +9,15 @@
 
 namespace longship::runtime {
 
-// How the samples of a run divide into steps and micro-batches, and which of them a rank takes. Only
-// the last two numbers depend on the rank.
+// How the samples of a run divide into steps and micro-batches, and which of them a rank takes.
+// Only the last two numbers depend on the rank.
 struct BatchPlan {
-  int64_t windows = 0;           // training windows, one epoch
-  int64_t batch_size = 0;        // samples of an optimizer step over all ranks
+  int64_t windows = 0;     // training windows, one epoch
+  int64_t batch_size = 0;  // samples of an optimizer step over all ranks
   int64_t micro_batch_size = 0;
-  int64_t micro_batches = 0;     // G = batch_size / micro_batch_size
-  int64_t end_position = 0;      // samples of the whole run
-  int64_t total_steps = 0;       // ceil(end_position / batch_size)
+  int64_t micro_batches = 0;      // G = batch_size / micro_batch_size
+  int64_t end_position = 0;       // samples of the whole run
+  int64_t total_steps = 0;        // ceil(end_position / batch_size)
   int64_t first_micro_batch = 0;  // this rank's run of micro-batches
   int64_t end_micro_batch = 0;
 
@@ -31,14 +31,14 @@ struct BatchPlan {
   data::LoaderPlan loader_plan(int64_t first_step) const;
 };
 
-// The plan of one rank. micro_batch_size must be settled (not 0). Throws ConfigError when it does not
-// divide the batch, when there are more ranks than micro-batches or more ranks than windows, with the
-// numbers that would do.
+// The plan of one rank. micro_batch_size must be settled (not 0). Throws ConfigError when it does
+// not divide the batch, when there are more ranks than micro-batches or more ranks than windows,
+// with the numbers that would do.
 BatchPlan make_batch_plan(const Config::Train& train, int64_t micro_batch_size, int64_t windows,
                           int rank, int ranks);
 
-// What `micro_batch_size: auto` becomes: the largest divisor of the batch size that leaves each rank
-// at least one micro-batch and that `fits` accepts. Throws ConfigError when none does.
+// What `micro_batch_size: auto` becomes: the largest divisor of the batch size that leaves each
+// rank at least one micro-batch and that `fits` accepts. Throws ConfigError when none does.
 int64_t choose_micro_batch_size(int64_t batch_size, int ranks,
                                 const std::function<bool(int64_t)>& fits);
 

@@ -9,9 +9,9 @@
 
 namespace longship::runtime {
 
-// The settings of a run, as validated from a run file. The meaning, unit, default and bounds of each
-// key stand in one place, the field table (runtime/config_fields.cpp). 0 stands for `auto` where a
-// comment says so.
+// The settings of a run, as validated from a run file. The meaning, unit, default and bounds of
+// each key stand in one place, the field table (runtime/config_fields.cpp). 0 stands for `auto`
+// where a comment says so.
 struct Config {
   struct Run {
     std::string name;  // empty: made at the start by rank 0
@@ -86,8 +86,8 @@ struct Config {
   } eval;
 
   struct Comm {
-    std::string backend;  // auto, nccl, mpi
-    std::string wire;     // fp32, fp16, bf16
+    std::string backend;    // auto, nccl, mpi
+    std::string wire;       // fp32, fp16, bf16
     double bucket_mib = 0;  // 0: auto
     int64_t timeout_s = 0;
   } comm;

@@ -16,7 +16,9 @@ ControlChannel::ControlChannel(comm::Communicator& votes, std::chrono::milliseco
       ballot_(at::zeros({kVotes + 1}, at::kDouble)),
       posted_at_(std::chrono::steady_clock::now()) {}
 
-void ControlChannel::cast(Vote vote) { cast_[static_cast<size_t>(vote)] = true; }
+void ControlChannel::cast(Vote vote) {
+  cast_[static_cast<size_t>(vote)] = true;
+}
 
 void ControlChannel::post() {
   const auto now = std::chrono::steady_clock::now();
@@ -39,8 +41,8 @@ Decision ControlChannel::collect() {
   const double* ballot = ballot_.const_data_ptr<double>();
   const auto agreed = [ballot](Vote vote) { return ballot[static_cast<int>(vote)] > 0; };
   const double per_step = std::max(ballot[kVotes], 1e-3);
-  period_ = std::clamp<int64_t>(
-      std::llround(static_cast<double>(interval_.count()) / per_step), 1, kLongestPeriod);
+  period_ = std::clamp<int64_t>(std::llround(static_cast<double>(interval_.count()) / per_step), 1,
+                                kLongestPeriod);
   return {agreed(Vote::kStop), agreed(Vote::kSave), agreed(Vote::kError)};
 }
 

@@ -25,10 +25,10 @@ struct Decision {
   bool error = false;
 };
 
-// Agrees on local events without stalling a step: about every 50 ms of steps the ranks start a small
-// nonblocking reduction of their votes, and act on its result a fixed number of steps later, when it
-// has long arrived. That number follows from the slowest rank's time a step, which travels with the
-// votes, so that every rank computes the same one.
+// Agrees on local events without stalling a step: about every 50 ms of steps the ranks start a
+// small nonblocking reduction of their votes, and act on its result a fixed number of steps later,
+// when it has long arrived. That number follows from the slowest rank's time a step, which travels
+// with the votes, so that every rank computes the same one.
 class ControlChannel {
  public:
   // `votes` is used by nothing else and must outlive the channel.

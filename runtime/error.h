@@ -9,13 +9,13 @@ namespace longship::runtime {
 enum class ExitCode : int {
   kDone = 0,
   kUsage = 2,
-  kInput = 3,       // configuration or input data
+  kInput = 3,  // configuration or input data
   kCheckpoint = 4,
-  kSetup = 5,       // device, MPI or NCCL set-up
+  kSetup = 5,  // device, MPI or NCCL set-up
   kDiverged = 6,
   kInternal = 70,
-  kStopped = 75,    // stopped early, resume me
-  kPeer = 86,       // a peer or the network failed
+  kStopped = 75,  // stopped early, resume me
+  kPeer = 86,     // a peer or the network failed
 };
 
 // An error with the exit code that it ends the program with.

@@ -7,13 +7,15 @@
 namespace longship::runtime {
 namespace {
 
-// (batch, horizon, targets, outputs) and (batch, horizon, targets) -> error of the same shape as the
-// forecast, float32 whatever the compute dtype.
+// (batch, horizon, targets, outputs) and (batch, horizon, targets) -> error of the same shape as
+// the forecast, float32 whatever the compute dtype.
 at::Tensor error_of(const at::Tensor& forecast, const at::Tensor& target) {
   return forecast.to(at::kFloat) - target.unsqueeze(-1);
 }
 
-at::Tensor mean_per_sample(const at::Tensor& elements) { return elements.flatten(1).mean(1); }
+at::Tensor mean_per_sample(const at::Tensor& elements) {
+  return elements.flatten(1).mean(1);
+}
 
 }  // namespace
 

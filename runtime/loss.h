@@ -14,8 +14,8 @@ namespace longship::runtime {
 // forecast (batch, horizon, targets, outputs), target (batch, horizon, targets); float32 (batch,).
 using SampleLoss = std::function<at::Tensor(const at::Tensor& forecast, const at::Tensor& target)>;
 
-// mse, mae, huber (quadratic within `huber_delta`, as torch.nn.HuberLoss) or quantile (pinball loss,
-// one output a quantile).
+// mse, mae, huber (quadratic within `huber_delta`, as torch.nn.HuberLoss) or quantile (pinball
+// loss, one output a quantile).
 SampleLoss make_loss(const Config::Train& train);
 
 // Outputs of a model that trains with this loss: 1, or the number of quantiles.

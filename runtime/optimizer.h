@@ -22,8 +22,8 @@ struct OptimizerSlot {
   at::Tensor tensor;  // shares storage with the optimizer
 };
 
-// Changes parameters in place by their .grad. Everything that decides a step lies on the device: the
-// learning rate, the count of applied steps, and found_inf, with which a step does nothing.
+// Changes parameters in place by their .grad. Everything that decides a step lies on the device:
+// the learning rate, the count of applied steps, and found_inf, with which a step does nothing.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -37,9 +37,9 @@ class Optimizer {
   virtual std::vector<OptimizerSlot> slots() = 0;
 };
 
-// adamw: torch.optim.AdamW (decoupled decay); sgd: torch.optim.SGD with momentum (decay added to the
-// gradient). decay_biases false leaves parameters of fewer than two dimensions undecayed. Both use
-// LibTorch's fused kernels. Parameters must have .grad defined from now on.
+// adamw: torch.optim.AdamW (decoupled decay); sgd: torch.optim.SGD with momentum (decay added to
+// the gradient). decay_biases false leaves parameters of fewer than two dimensions undecayed. Both
+// use LibTorch's fused kernels. Parameters must have .grad defined from now on.
 std::unique_ptr<Optimizer> make_optimizer(const Config::Optimizer& config,
                                           std::vector<NamedParameter> parameters);
 

@@ -45,7 +45,8 @@ struct LossScalerState {
 };
 
 // The dynamic loss scale of FP16, on the device: halves on overflow, doubles after growth_interval
-// good steps. With other modes the scale is 1 and stays so, but found_inf still guards the optimizer.
+// good steps. With other modes the scale is 1 and stays so, but found_inf still guards the
+// optimizer.
 class LossScaler {
  public:
   static constexpr double kFloor = 1.0 / 65536;

@@ -9,8 +9,8 @@
 
 namespace longship::runtime {
 
-// Learning rate of the optimizer step with index `applied` (0-based, skipped steps not counted) of a
-// run of `total_steps`:
+// Learning rate of the optimizer step with index `applied` (0-based, skipped steps not counted) of
+// a run of `total_steps`:
 //   warm-up   lr * (applied + 1) / warmup_steps while applied < warmup_steps; then, with
 //   t = applied - warmup_steps and T = total_steps - warmup_steps,
 //   constant  lr
@@ -20,8 +20,8 @@ namespace longship::runtime {
 double learning_rate(const Config::Optimizer& optimizer, const Config::Schedule& schedule,
                      int64_t applied, int64_t total_steps);
 
-// The learning rates of all steps, float32 on the device, so that the rate of a step can be looked up
-// there by the device's own count of applied steps (total_steps + 1,).
+// The learning rates of all steps, float32 on the device, so that the rate of a step can be looked
+// up there by the device's own count of applied steps (total_steps + 1,).
 at::Tensor learning_rate_table(const Config::Optimizer& optimizer, const Config::Schedule& schedule,
                                int64_t total_steps, c10::Device device);
 

@@ -119,7 +119,7 @@ find_program(LONGSHIP_CCACHE ccache)
 if(LONGSHIP_CCACHE)
   foreach(language C CXX CUDA)
     set(CMAKE_\${language}_COMPILER_LAUNCHER
-        \"\${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;\${LONGSHIP_CCACHE}\")
+        \"\${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_BASEDIR=\${CMAKE_SOURCE_DIR};CCACHE_NOHASHDIR=1;\${LONGSHIP_CCACHE}\")
   endforeach()
 endif()"
 write_if_changed build/environment.mk "# Written by scripts/setup.sh.

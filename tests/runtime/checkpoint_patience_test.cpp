@@ -31,7 +31,8 @@ TEST(CheckpointPatience, ReturnsWhenAllRanksAreReady) {
             no_errors(3));
 }
 
-// The communicator gives up on a rank after two seconds; one that is busy for longer is not given up on.
+// The communicator gives up on a rank after two seconds; one that is busy for longer is not given
+// up on.
 TEST(CheckpointPatience, WorkMayTakeLongerThanTheCommunicatorsLimit) {
   auto group = comm::make_local_group(2, std::chrono::milliseconds(2000));
   std::atomic<bool> finished{false};
