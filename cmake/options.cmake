@@ -35,7 +35,9 @@ target_link_libraries(longship_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
 add_library(longship_header_libraries INTERFACE)
 target_include_directories(longship_header_libraries SYSTEM INTERFACE
   ${XXHASH_INCLUDE_DIR} ${FAST_FLOAT_INCLUDE_DIR} ${CXXOPTS_INCLUDE_DIR})
-target_compile_definitions(longship_header_libraries INTERFACE XXH_INLINE_ALL)
+target_compile_definitions(longship_header_libraries INTERFACE XXH_INLINE_ALL
+  # A comma in a path is no separator; nothing that a user types holds this character.
+  "CXXOPTS_VECTOR_DELIMITER='\\x1f'")
 
 # Holds nothing but the precompiled headers that the other targets reuse. ATen alone: with all of
 # torch/torch.h every file, however small, would pay seconds for instantiating its templates.

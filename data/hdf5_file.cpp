@@ -211,6 +211,9 @@ Hdf5Handle open_hdf5_file(const std::string& path) {
   if (std::filesystem::is_directory(status)) {
     throw DataError(path + " is a folder; name a file");
   }
+  if (!std::filesystem::is_regular_file(status)) {
+    throw DataError(path + " is a device or pipe, not a regular file");
+  }
   if (!std::ifstream(path, std::ios::binary)) {
     throw DataError(path + " cannot be read: " + std::strerror(errno));
   }

@@ -98,6 +98,8 @@ class Writer {
     const hsize_t chunk[2] = {static_cast<hsize_t>(rows), static_cast<hsize_t>(columns)};
     const Hdf5Handle plist = own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, what);
     check_hdf5(H5Pset_chunk(plist.get(), 2, chunk), what);
+    // A flipped bit must be an error, not a value.
+    check_hdf5(H5Pset_fletcher32(plist.get()), what);
     const Hdf5Handle space = own(H5Screate_simple(2, extent, nullptr), H5Sclose, what);
     const Hdf5Handle set = own(H5Dcreate2(file_, "values", H5T_IEEE_F32LE, space.get(), H5P_DEFAULT,
                                           plist.get(), H5P_DEFAULT),
@@ -163,6 +165,22 @@ void check_table(const SeriesTable& table, const std::string& path) {
       (table.time.empty() || static_cast<int64_t>(table.time.size()) == table.rows()));
 }
 
+// HDF5 does not survive a disk that fills up while it writes, so the room is asked for before.
+void check_room(const std::string& path, const SeriesTable& table) {
+  const auto rows = static_cast<uintmax_t>(table.values.size(0));
+  const auto columns = static_cast<uintmax_t>(table.values.size(1));
+  constexpr uintmax_t kOverhead = uintmax_t{64} << 10;  // metadata, and a part of a chunk
+  const uintmax_t needed = rows * (4 * columns + 8) * 101 / 100 + kOverhead;
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(folder, error);
+  if (!error && space.available < needed) {
+    throw DataError(path + " cannot be written: it needs about " + std::to_string(needed) +
+                    " bytes and " + folder.string() + " has " + std::to_string(space.available) +
+                    " free; make room or name another folder");
+  }
+}
+
 }  // namespace
 
 void write_series_file(const std::string& path, const SeriesTable& table, bool overwrite) {
@@ -170,6 +188,7 @@ void write_series_file(const std::string& path, const SeriesTable& table, bool o
   if (!overwrite && std::filesystem::exists(path)) {
     throw DataError(path + " exists already; name another file or give --force");
   }
+  check_room(path, table);
   const std::string temporary = path + ".partial." + std::to_string(::getpid());
   std::error_code ignored;
   try {

@@ -11,7 +11,7 @@
 namespace longship::data {
 
 // Longship's own HDF5 layout (format "longship-series", version 1):
-//   /values   (rows, columns) float32, chunked along time, no compression
+//   /values   (rows, columns) float32, chunked along time, checksums, no compression
 //   /offsets  (series + 1) int64
 //   /time     (rows) int64, nanoseconds since 1970 UTC; absent when not known, or replaced by the
 //             root attributes `start` and `step` (the same for every series)

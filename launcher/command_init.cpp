@@ -1,6 +1,7 @@
 #include <cxxopts.hpp>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct StarterFile {
 const char* const kRunFile =
     R"(# A run file of Longship. `longship train --help` lists all keys and their defaults.
 
-run: {name: first}            # the folder below runs/; the same name again resumes the run
+run: {name: @NAME@}   # the folder below runs/; the same name again resumes the run
 
 data:
   path: series.h5             # made by `longship data import`; relative to this file
@@ -54,25 +55,36 @@ const char* const kReadmeHead = R"(# A Longship run
 
 1. Bring your data: `longship data import YOUR.csv --output series.h5`, then
    `longship data inspect series.h5` shows the columns.
-2. Name your columns in `train.yaml`, and look at the plan before anything is computed:
-   `longship train train.yaml --dry-run`.
-3. Train: `longship launch -- train train.yaml` uses all GPUs of this machine, or else its CPUs;
+2. Name your columns in `run.yaml`, and look at the plan before anything is computed:
+   `longship train run.yaml --dry-run`.
+3. Train: `longship launch -- train run.yaml` uses all GPUs of this machine, or else its CPUs;
    `-n 4` starts four ranks.
 4. Stopped before its end, a run goes on where it was when the same command is given again. Give
    another `run.name` to start anew.
-5. Evaluate the best checkpoint on the test part: `longship evaluate runs/first`.
+5. Evaluate the best checkpoint on the test part: `longship evaluate @RUN@`.
 )";
 
 const char* const kReadmeSlurm = R"(
 On a Slurm cluster: set nodes, GPUs and time at the top of `train.sbatch`, then
-`sbatch train.sbatch train.yaml`. Shortly before its time ends the job saves a checkpoint and queues
+`sbatch train.sbatch run.yaml`. Shortly before its time ends the job saves a checkpoint and queues
 itself again.
 )";
 
-std::vector<StarterFile> starter_files(bool with_slurm) {
+std::string replaced(std::string text, const std::string& mark, const std::string& value) {
+  for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark)) {
+    text.replace(at, mark.size(), value);
+  }
+  return text;
+}
+
+// The run bears the folder's name.
+std::vector<StarterFile> starter_files(const fs::path& folder, bool with_slurm) {
+  const std::string name =
+      fs::weakly_canonical(folder / "run.yaml").parent_path().filename().string();
   std::vector<StarterFile> files = {
-      {"train.yaml", kRunFile},
-      {"README.md", std::string(kReadmeHead) + (with_slurm ? kReadmeSlurm : "")},
+      {"run.yaml", replaced(kRunFile, "@NAME@", nlohmann::json(name).dump())},
+      {"README.md",
+       replaced(kReadmeHead, "@RUN@", "'runs/" + name + "'") + (with_slurm ? kReadmeSlurm : "")},
   };
   if (with_slurm) files.push_back({"train.sbatch", slurm::batch_script_template()});
   return files;
@@ -123,7 +135,7 @@ int run(const std::vector<std::string>& arguments) {
     throw runtime::UsageError("longship init: name one folder: longship init DIR [--slurm]");
   }
   const fs::path folder = parsed["directory"].as<std::vector<std::string>>().front();
-  const std::vector<StarterFile> files = starter_files(parsed.count("slurm") > 0);
+  const std::vector<StarterFile> files = starter_files(folder, parsed.count("slurm") > 0);
   write_files(folder, files);
   for (const StarterFile& file : files) std::cout << (folder / file.name).string() << "\n";
   std::cout << "README.md there tells the next steps.\n";

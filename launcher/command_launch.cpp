@@ -17,8 +17,7 @@
 namespace longship::launcher {
 namespace {
 
-constexpr std::array<std::string_view, 5> kParallelCommands = {"train", "evaluate", "predict",
-                                                               "doctor", "bench"};
+constexpr std::array<std::string_view, 3> kParallelCommands = {"train", "evaluate", "doctor"};
 
 cxxopts::Options option_table() {
   cxxopts::Options table(
@@ -110,6 +109,10 @@ int run(const LaunchOptions& options) {
   supervisor.say = say;
   say(shell_quoted(command));
   const int code = supervise(supervisor);
+  if (code > 128 && code < 128 + 65) {
+    say("a rank was ended by signal " + std::to_string(code - 128) +
+        "; give the same command again to go on from the newest checkpoint");
+  }
   if (code == 1) {
     // mpirun's -q, which keeps its banner away from the training's own errors, silences these too.
     std::vector<std::string> loud = command;

@@ -1,6 +1,9 @@
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -49,13 +52,26 @@ int run(const std::vector<std::string>& words) {
                                       "'; see longship --help");
 }
 
+// A result that could not be written is no success; a reader that had enough is no failure.
+void check_output() {
+  std::cout.flush();
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
+  if (lost && errno != EPIPE) {
+    throw longship::runtime::Error(
+        longship::runtime::ExitCode::kInput,
+        std::string("standard output cannot be written: ") + std::strerror(errno));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   // A closed pipe behind the console must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    return run({argv + 1, argv + argc});
+    const int code = run({argv + 1, argv + argc});
+    check_output();
+    return code;
   } catch (const std::exception& error) {
     // Outside the commands that ranks share, every rank meets the same error: one tells it.
     if (longship::launcher::rank_by_environment() == 0) {

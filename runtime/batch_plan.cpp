@@ -57,13 +57,17 @@ BatchPlan make_batch_plan(const Config::Train& train, int64_t micro_batch_size, 
   plan.micro_batch_size = micro_batch_size;
   plan.micro_batches = train.batch_size / micro_batch_size;
   if (ranks > plan.micro_batches) {
-    throw ConfigError(
-        "there are more ranks (" + std::to_string(ranks) + ") than micro-batches (" +
-        std::to_string(plan.micro_batches) + " = train.batch_size " +
-        std::to_string(train.batch_size) + " / train.micro_batch_size " +
-        std::to_string(micro_batch_size) + "): start at most " +
-        std::to_string(plan.micro_batches) + " ranks, or set train.micro_batch_size to at most " +
-        std::to_string(std::max<int64_t>(train.batch_size / ranks, 1)) + " for a new run");
+    int64_t fitting = std::max<int64_t>(train.batch_size / ranks, 1);
+    while (train.batch_size % fitting != 0) {
+      --fitting;
+    }
+    throw ConfigError("there are more ranks (" + std::to_string(ranks) + ") than micro-batches (" +
+                      std::to_string(plan.micro_batches) + " = train.batch_size " +
+                      std::to_string(train.batch_size) + " / train.micro_batch_size " +
+                      std::to_string(micro_batch_size) + "): start at most " +
+                      std::to_string(plan.micro_batches) +
+                      " ranks, or set train.micro_batch_size to " + std::to_string(fitting) +
+                      " for a new run");
   }
   plan.end_position =
       train.steps > 0

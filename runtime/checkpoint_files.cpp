@@ -134,7 +134,7 @@ FileDigest HashingFile::finish() {
 InputFile::InputFile(const std::string& path) : path_(path), descriptor_(open_for_reading(path)) {
   struct stat status {};
   if (::fstat(descriptor_.get(), &status) != 0) fail_on("read", path, errno);
-  if (!S_ISREG(status.st_mode)) throw CheckpointError(path + " is not a regular file");
+  if (!S_ISREG(status.st_mode)) throw DamagedError(path + " is not a regular file");
   size_ = static_cast<uint64_t>(status.st_size);
 }
 

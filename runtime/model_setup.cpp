@@ -1,11 +1,21 @@
 #include "runtime/model_setup.h"
 
+#include <c10/util/Exception.h>
 #include <torch/utils.h>
 
+#include <string>
+
 #include "models/registry.h"
+#include "runtime/error.h"
 #include "runtime/loss.h"
 
 namespace longship::runtime {
+
+namespace {
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+}  // namespace
 
 std::shared_ptr<models::Forecaster> make_model(const Config& config) {
   models::ModelShape shape;
@@ -15,7 +25,13 @@ std::shared_ptr<models::Forecaster> make_model(const Config& config) {
   shape.targets = static_cast<int64_t>(config.data.targets.size());
   shape.outputs = outputs_of(config.train);
   torch::manual_seed(static_cast<uint64_t>(config.run.seed));
-  return models::registered_models().at(config.model.name).make(config.model.options, shape);
+  try {
+    return models::registered_models().at(config.model.name).make(config.model.options, shape);
+  } catch (const c10::Error& error) {
+    throw ConfigError("the model cannot be made: " + first_line(error.what_without_backtrace()) +
+                      "; if it is memory that is short, make the model smaller (the keys below "
+                      "model:, data.window, data.horizon)");
+  }
 }
 
 }  // namespace longship::runtime

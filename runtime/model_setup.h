@@ -8,7 +8,7 @@
 namespace longship::runtime {
 
 // The model of a run on the CPU, initialised from run.seed alone. Reseeds LibTorch's default
-// generator.
+// generator. Throws ConfigError when the model does not fit into memory.
 std::shared_ptr<models::Forecaster> make_model(const Config& config);
 
 }  // namespace longship::runtime

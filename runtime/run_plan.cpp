@@ -68,9 +68,13 @@ RunPlan make_run_plan(const RunPlanFacts& facts) {
   for (const at::Tensor& parameter : facts.model.parameters()) {
     parameters += parameter.numel();
   }
+  // A half-precision bucket carries the ranks' exponents behind its elements (comm/wire_scale.h).
+  const bool half = config.comm.wire != "fp32";
   int64_t bucket_elements = 0;
+  int64_t wire_bytes = 0;
   for (const comm::BucketLayout& bucket : facts.reducer.layout()) {
     bucket_elements += bucket.elements;
+    wire_bytes += half ? 2 * (bucket.elements + facts.ranks) : 4 * bucket.elements;
   }
   const int states = config.optimizer.name == "adamw" ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
   const double memory = 4.0 * static_cast<double>(parameters * (1 + states) + bucket_elements);
@@ -99,8 +103,7 @@ RunPlan make_run_plan(const RunPlanFacts& facts) {
       {"wire", facts.ranks == 1
                    ? "nothing to send with one rank"
                    : config.comm.wire + " over " + facts.backend + ", " +
-                         bytes_text(static_cast<double>(facts.reducer.wire_bytes_per_step())) +
-                         " a step and rank"},
+                         bytes_text(static_cast<double>(wire_bytes)) + " a step and rank"},
       {"optimizer", config.optimizer.name + ", lr " + format("%g", config.optimizer.lr) + ", " +
                         config.schedule.name + " schedule, warm-up of " +
                         std::to_string(config.schedule.warmup_steps) + " steps"},

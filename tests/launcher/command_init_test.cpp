@@ -36,10 +36,10 @@ std::set<std::string> names(const std::filesystem::path& folder) {
 TEST(InitCommand, WritesARunFileThatIsValid) {
   const TemporaryFolder folder;
   EXPECT_EQ(init_command().run({folder / "a b/new"}), 0);
-  EXPECT_THAT(names(folder / "a b/new"), ElementsAre("README.md", "train.yaml"));
-  const runtime::Config config = runtime::load_config(folder / "a b/new/train.yaml");
+  EXPECT_THAT(names(folder / "a b/new"), ElementsAre("README.md", "run.yaml"));
+  const runtime::Config config = runtime::load_config(folder / "a b/new/run.yaml");
   EXPECT_EQ(config.model.name, "lstm");
-  EXPECT_EQ(config.run.name, "first");
+  EXPECT_EQ(config.run.name, "new");
   EXPECT_EQ(config.optimizer.lr, 1e-3);
   EXPECT_THAT(runtime::resolve_paths(config), ElementsAre(folder / "a b/new/series.h5"));
 }
@@ -47,9 +47,9 @@ TEST(InitCommand, WritesARunFileThatIsValid) {
 TEST(InitCommand, AddsTheBatchScriptOnRequest) {
   const TemporaryFolder folder;
   EXPECT_EQ(init_command().run({"--slurm", folder.path().string()}), 0);
-  EXPECT_THAT(names(folder.path()), ElementsAre("README.md", "train.sbatch", "train.yaml"));
+  EXPECT_THAT(names(folder.path()), ElementsAre("README.md", "run.yaml", "train.sbatch"));
   EXPECT_EQ(contents(folder / "train.sbatch"), slurm::batch_script_template());
-  EXPECT_THAT(contents(folder / "README.md"), HasSubstr("sbatch train.sbatch train.yaml"));
+  EXPECT_THAT(contents(folder / "README.md"), HasSubstr("sbatch train.sbatch run.yaml"));
 }
 
 TEST(InitCommand, OverwritesNothingAndThenWritesNothing) {
