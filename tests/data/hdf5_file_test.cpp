@@ -27,6 +27,7 @@ TEST(Hdf5FileTest, SaysWhatAFileIsInstead) {
   EXPECT_THAT(opening(folder.write("e", std::string("\x01\x02\0\x03", 4))), HasSubstr("signature"));
   EXPECT_THAT(opening(folder.path("none")), HasSubstr("no such file"));
   EXPECT_THAT(opening(folder.path("")), HasSubstr("is a folder"));
+  EXPECT_THAT(opening("/dev/zero"), HasSubstr("not a regular file"));
 }
 
 TEST(Hdf5FileTest, WalksLinksAndCyclesAndNamesDanglingOnes) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "data/error.h"
 #include "data/hdf5_dataset.h"
@@ -130,6 +132,21 @@ TEST_F(SeriesFileTest, ContradictionsAndNewerVersionsAreRefused) {
   EXPECT_THAT(refusal(2, {0, 2, 3}), HasSubstr("version 2"));
   EXPECT_THAT(refusal(1, {0, 2, 4}), HasSubstr("/offsets does not divide the 3 rows"));
   EXPECT_THAT(refusal(1, {0, 3}), HasSubstr("/offsets"));
+}
+
+TEST_F(SeriesFileTest, AFlippedByteIsAnErrorAndNoValue) {
+  write_series_file(path_, make_table({{{1234.5, 2}, {3, 4}}}, 7), false);
+  const float needle = 1234.5F;
+  std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t at = bytes.find(std::string(reinterpret_cast<const char*>(&needle), sizeof needle));
+  ASSERT_NE(at, std::string::npos);
+  file.clear();
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(static_cast<char>(bytes[at] ^ 0x40));
+  file.close();
+  EXPECT_THAT([this] { read(); }, ::testing::ThrowsMessage<DataError>(::testing::AllOf(
+                                      HasSubstr("data.h5: /values"), HasSubstr("checksum"))));
 }
 
 TEST_F(SeriesFileTest, ATruncatedFileIsSaidToBeShort) {
