@@ -21,7 +21,7 @@ build: setup ## build into build/$(PRESET)
 	@$(MAKE) --no-print-directory build-with-environment
 
 demo: setup ## import real data, train with two ranks, evaluate (SEED=1)
-	@$(MAKE) --no-print-directory build-with-environment PRESET=release
+	@$(MAKE) --no-print-directory build-with-environment PRESET=release TARGETS=longship
 	@SEED=$(SEED) scripts/demo.sh
 
 test: setup ## build and run all tests

@@ -194,7 +194,9 @@ int run_inspect(const Words& words) {
   } else {
     print_inspection(std::cout, inspection);
   }
-  return 0;
+  // Another HDF5 file may be none to train on; a series file that cannot be read is damaged.
+  const bool damaged = inspection.format == "longship-series" && !inspection.readable;
+  return static_cast<int>(damaged ? runtime::ExitCode::kInput : runtime::ExitCode::kDone);
 }
 
 int run_synth(const Words& words) {

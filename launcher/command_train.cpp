@@ -58,7 +58,14 @@ int dry_run(const TrainOptions& options, int ranks) {
   for (const std::string& line : plan.lines()) {
     std::cout << line << '\n';
   }
-  std::cout << "The configuration is valid; nothing was started or written.\n";
+  const bool needs_gpu = config.comm.backend == "nccl" || config.precision.mode == "tf32";
+  std::cout << "The configuration is valid; nothing was started or written, and no device was "
+               "looked for"
+            << (needs_gpu
+                    ? ": comm.backend nccl and precision.mode tf32 need GPUs (longship doctor "
+                      "shows them)"
+                    : "")
+            << ".\n";
   return 0;
 }
 

@@ -16,6 +16,8 @@
 #include <system_error>
 #include <thread>
 
+#include "launcher/output_pump.h"
+
 namespace longship::launcher {
 namespace {
 
@@ -45,9 +47,15 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
+struct Outputs {
+  OutputPump standard{STDOUT_FILENO};
+  OutputPump error{STDERR_FILENO};
+};
+
 // The child's part between fork and exec: only what is safe after a fork of several threads. Writes
 // errno to `report` when it fails.
-[[noreturn]] void become(char* const* command, char* const* environment, pid_t parent, int report) {
+[[noreturn]] void become(char* const* command, char* const* environment, pid_t parent, int report,
+                         const Outputs& outputs) {
   // Its own group, so that the terminal's Ctrl-C reaches the supervisor alone.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGUSR1);
@@ -55,6 +63,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   // As a background group mpirun may not read from the terminal: it would be stopped.
   const int null = open("/dev/null", O_RDONLY);
   if (null >= 0) dup2(null, STDIN_FILENO);
+  dup2(outputs.standard.write_end(), STDOUT_FILENO);
+  dup2(outputs.error.write_end(), STDERR_FILENO);
   // Longship ignores PIPE, which exec would hand on to mpirun.
   signal(SIGPIPE, SIG_DFL);
   sigset_t none;
@@ -66,7 +76,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   _exit(127);
 }
 
-pid_t start(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
+pid_t start(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+            const Outputs& outputs) {
   std::array<int, 2> report{};
   if (pipe2(report.data(), O_CLOEXEC) != 0) throw_errno(errno, "pipe2");
   const std::vector<char*> words = pointers(command);
@@ -74,7 +85,7 @@ pid_t start(const std::vector<std::string>& command, const std::vector<std::stri
   const pid_t parent = getpid();
   const pid_t child = fork();
   const int fork_error = errno;
-  if (child == 0) become(words.data(), variables.data(), parent, report[1]);
+  if (child == 0) become(words.data(), variables.data(), parent, report[1], outputs);
   close(report[1]);
   int error = 0;
   const ssize_t bytes = child > 0 ? read(report[0], &error, sizeof error) : 0;
@@ -172,7 +183,8 @@ int next_signal(milliseconds limit) {
 
 int run_once(const std::vector<std::string>& command, const SupervisorOptions& options,
              Orders& orders) {
-  const pid_t mpirun = start(command, options.environment);
+  const Outputs outputs;  // outlives the ranks: it waits until the last of them has ended
+  const pid_t mpirun = start(command, options.environment, outputs);
   while (true) {
     int status = 0;
     // A CHLD stands for any number of ends, so the process is asked, whatever came.

@@ -31,6 +31,7 @@ std::string restart_reason(int code, bool asked_to_stop, std::chrono::millisecon
 //   writes a checkpoint and stops.
 //   A second INT ends everything at once: TERM for mpirun, KILL after kill_patience; returns 130.
 //   When this process dies, mpirun gets a USR1.
+//   What mpirun writes is passed on; when nobody reads it any more, training goes on.
 // Restarts mpirun as restart_reason() says. No process that it started is left when it returns.
 // The calling thread must have these signals and CHLD blocked (BlockedSignals), so that none is
 // lost. Throws std::system_error when mpirun cannot be started.

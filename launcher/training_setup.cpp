@@ -28,7 +28,10 @@ void compare_with_stored(const runtime::RunDirectory& directory, const Config& c
   const Config stored = runtime::load_config(directory.config_path());
   std::string refused;
   for (const runtime::ConfigChange& change : runtime::compare_configs(stored, config)) {
-    if (!change.allowed) {
+    const bool same = change.key == "train.micro_batch_size" &&
+                      stored.train.micro_batch_size == 0 &&
+                      directory.chosen_micro_batch_size() == config.train.micro_batch_size;
+    if (!change.allowed && !same) {
       refused += (refused.empty() ? "" : ", ") + change.key + " (" + change.old_value + " there, " +
                  change.new_value + " now)";
     }

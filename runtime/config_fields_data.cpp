@@ -103,11 +103,14 @@ std::vector<Field> data_fields() {
              .meaning = "Scaling of each column, fitted on the training part.",
              .change = Change::kFixed,
              .synonyms = {"scaler", "normalization"}}),
-      missing_field({.fallback = "error",
-                     .choices = {"error", "forward_fill", "interpolate", "drop"},
-                     .meaning = "What is done with missing values.",
-                     .change = Change::kFixed,
-                     .synonyms = {"fillna", "nan"}}),
+      missing_field(
+          {.fallback = "error",
+           .choices = {"error", "forward_fill", "interpolate", "drop"},
+           .meaning =
+               "What is done with missing values; a filled gap at the start of a series gets "
+               "its first known value.",
+           .change = Change::kFixed,
+           .synonyms = {"fillna", "nan"}}),
       field("data.shuffle", LONGSHIP_SETTING(data.shuffle),
             {.fallback = "true",
              .meaning = "Windows are trained in a new random order each epoch.",

@@ -167,9 +167,12 @@ FieldValue value_of(const Field& field, const Entry& entry) {
   try {
     return read_value(field, entry.value);
   } catch (const ValueError& error) {
+    // What is allowed follows, unless the error said so.
     const std::string allowed = allowed_text(field);
-    const bool told = allowed.empty() || !field.rule.choices.empty();
-    throw ConfigError(entry.origin + ": " + field.key + ": " + error.what() +
+    const std::string what = error.what();
+    const bool told =
+        allowed.empty() || !field.rule.choices.empty() || what.find(allowed) != std::string::npos;
+    throw ConfigError(entry.origin + ": " + field.key + ": " + what +
                       (told ? "" : " (" + allowed + ")"));
   }
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
@@ -125,6 +126,15 @@ void RunDirectory::write_run(const nlohmann::json& facts) const {
   // Names of hosts and files need not be UTF-8; they must not stop a run.
   const auto replace = nlohmann::json::error_handler_t::replace;
   write_file_atomically(run_path(), facts.dump(2, ' ', false, replace) + "\n");
+}
+
+int64_t RunDirectory::chosen_micro_batch_size() const {
+  std::ifstream file(run_path());
+  const auto facts = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json::json_pointer chosen("/resolved/micro_batch_size");
+  if (facts.is_discarded() || !facts.contains(chosen)) return 0;
+  const nlohmann::json& size = facts.at(chosen);
+  return size.is_number_integer() ? size.get<int64_t>() : 0;
 }
 
 }  // namespace longship::runtime

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -44,6 +45,10 @@ class RunDirectory {
   void write_config(const Config& config) const;
   // run.json, as the caller made it. Atomic; throws ConfigError.
   void write_run(const nlohmann::json& facts) const;
+
+  // What `micro_batch_size: auto` became when the run started, as run.json tells; 0 when it does
+  // not.
+  int64_t chosen_micro_batch_size() const;
 
   // As RunLock::refresh(): false when another job has taken the folder, so that this one must stop.
   bool refresh() const { return lock_->refresh(); }

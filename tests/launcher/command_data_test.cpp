@@ -78,6 +78,22 @@ TEST_F(DataCommandTest, ImportsAndInspects) {
   EXPECT_EQ(from_csv["decimal"], ",");
 }
 
+TEST_F(DataCommandTest, InspectionOfADamagedSeriesFileFails) {
+  run({"synth", "--output", path("a.h5"), "--rows", "500"});
+  std::fstream file(path("a.h5"), std::ios::in | std::ios::out | std::ios::binary);
+  const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path("a.h5")));
+  std::vector<char> bytes(static_cast<size_t>(size));
+  file.read(bytes.data(), size);
+  // The values are most of the file; a byte in its middle is one of theirs.
+  file.seekp(size / 2);
+  file.put(static_cast<char>(bytes[static_cast<size_t>(size) / 2] ^ 0x10));
+  file.close();
+  ::testing::internal::CaptureStdout();
+  const int code = data_command().run({"inspect", path("a.h5"), "--stats"});
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(), HasSubstr("checksum"));
+  EXPECT_EQ(code, 3);
+}
+
 TEST_F(DataCommandTest, PassesOptionsOn) {
   const std::string csv =
       write("a.csv", "title\nwhen|who|x|z\n02.01.2020|b|-9|1\n01.01.2020|a|7|2\n");

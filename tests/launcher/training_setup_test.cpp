@@ -110,5 +110,20 @@ TEST_F(OpenRunDirectory, ComparesWithTheRunThatItHolds) {
             "(not refused)");
 }
 
+TEST_F(OpenRunDirectory, TakesTheMicroBatchSizeThatAutoBecame) {
+  runtime::Config automatic = config({"run.name=two", "train.micro_batch_size=auto"});
+  {
+    const RunPlace place = open_run_directory(options("auto"), automatic, session_);
+    place.directory->write_config(automatic);
+    EXPECT_EQ(place.directory->chosen_micro_batch_size(), 0);
+    place.directory->write_run({{"resolved", {{"micro_batch_size", 12}}}});
+    EXPECT_EQ(place.directory->chosen_micro_batch_size(), 12);
+  }
+  runtime::Config same = config({"run.name=two", "train.micro_batch_size=12"});
+  EXPECT_TRUE(open_run_directory(options("auto"), same, session_).existed);
+  runtime::Config other = config({"run.name=two", "train.micro_batch_size=8"});
+  EXPECT_THROW(open_run_directory(options("auto"), other, session_), runtime::AgreedError);
+}
+
 }  // namespace
 }  // namespace longship::launcher
