@@ -223,9 +223,13 @@ void Hdf5Dataset::check_readable() const {
     hsize_t size = 0;
     check_hdf5(H5Pget_external(plist.get(), 0, sizeof file - 1, file, &offset, &size),
                name() + ": its external file cannot be told");
-    if (!std::filesystem::exists(file) && !std::filesystem::exists(folder / file)) {
-      throw DataError(name() + " keeps its values in another file, " + file +
-                      ", which is not there; copy it beside " + file_path_);
+    // HDF5 looks for it where the program runs, not beside the file, unless the variable says so.
+    if (std::getenv("HDF5_EXTFILE_PREFIX") == nullptr && !std::filesystem::exists(file)) {
+      const bool beside = std::filesystem::exists(folder / file);
+      throw DataError(name() + " keeps its values in another file, " + file + ", which is not " +
+                      (beside ? "in the folder where the program runs"
+                              : "there; copy it beside " + file_path_) +
+                      "; set HDF5_EXTFILE_PREFIX='${ORIGIN}' to have it read from beside");
     }
   }
   if (info_.is_virtual) {

@@ -40,7 +40,13 @@ void set_index(SeriesTable& table, std::vector<int64_t> index, const std::string
                           "); rows are taken in their order");
     return;
   }
-  for (int64_t& stamp : index) stamp *= unit;
+  for (size_t row = 0; row < index.size(); ++row) {
+    const int64_t stored = index[row];
+    if (__builtin_mul_overflow(stored, unit, &index[row])) {
+      throw DataError(where + ": row " + std::to_string(row) + " of the index, " +
+                      std::to_string(stored) + ", does not fit nanoseconds since 1970");
+    }
+  }
   table.time = std::move(index);
 }
 
@@ -62,13 +68,20 @@ void check_levels(hid_t object, const std::string& where) {
   }
 }
 
-// Puts a block's columns where the result wants them.
-void place_columns(at::Tensor& values, const at::Tensor& block,
-                   const std::vector<std::string>& from, const std::vector<std::string>& to) {
+// Puts a block's columns where the result wants them, as float32.
+void place_columns(const at::Tensor& values, const at::Tensor& block,
+                   const std::vector<std::string>& from, const std::vector<std::string>& to,
+                   const std::string& where) {
   for (size_t i = 0; i < from.size(); ++i) {
     const auto found = std::find(to.begin(), to.end(), from[i]);
     if (found == to.end()) continue;
-    values.select(1, found - to.begin()).copy_(block.select(1, static_cast<int64_t>(i)));
+    const at::Tensor stored = block.select(1, static_cast<int64_t>(i));
+    const at::Tensor placed = values.select(1, found - to.begin());
+    placed.copy_(stored);
+    if (placed.isinf().logical_and(at::isfinite(stored)).any().item<bool>()) {
+      throw DataError(where + ": column '" + from[i] +
+                      "' holds a value beyond the range of float32; scale the column");
+    }
   }
 }
 
@@ -79,6 +92,10 @@ struct Block {
   bool rows_first = true;
 };
 
+DataError no_numbers(const std::string& where, const std::string& column) {
+  return DataError(where + ": column '" + column + "' holds no numbers");
+}
+
 // The columns that are read: those wanted, or all of numbers; others are noted.
 std::vector<std::string> choose(const std::vector<std::string>& ordered,
                                 const std::map<std::string, bool>& holds_numbers,
@@ -86,19 +103,28 @@ std::vector<std::string> choose(const std::vector<std::string>& ordered,
                                 std::vector<std::string>& notes) {
   std::vector<std::string> chosen;
   std::vector<std::string> left_out;
+  std::vector<std::string> repeated;
   for (const int64_t position : find_columns(ordered, wanted, where)) {
     const std::string& name = ordered[static_cast<size_t>(position)];
+    if (std::count(ordered.begin(), ordered.end(), name) > 1) {
+      repeated.push_back(name);
+      continue;
+    }
     const auto known = holds_numbers.find(name);
     if (known != holds_numbers.end() && known->second) {
       chosen.push_back(name);
     } else if (!wanted.empty()) {
-      throw DataError(where + ": column '" + name + "' holds no numbers");
+      throw no_numbers(where, name);
     } else {
       left_out.push_back(name);
     }
   }
   if (!left_out.empty()) {
     notes.push_back(where + ": left out, because they hold no numbers: " + listed(left_out));
+  }
+  if (!repeated.empty()) {
+    notes.push_back(
+        where + ": left out, because the name stands there more than once: " + listed(repeated));
   }
   if (chosen.empty()) throw DataError(where + " has no column of numbers");
   return chosen;
@@ -150,7 +176,7 @@ SeriesTable read_fixed_frame(hid_t file, const std::string& path, const std::str
       throw DataError(dataset.name() + " does not have " + std::to_string(rows) + " rows and " +
                       std::to_string(block.names.size()) + " columns as its names and index say");
     }
-    place_columns(table.values, values, block.names, table.columns);
+    place_columns(table.values, values, block.names, table.columns, dataset.name());
   }
   table.offsets.push_back(rows);
   table.series = {std::filesystem::path(path).stem().string()};
@@ -182,7 +208,7 @@ at::Tensor read_field(const Hdf5Dataset& table, const Field& field, int64_t rows
       H5Tinsert(row.get(), field.name.c_str(), 0, field.is_array ? array.get() : H5T_NATIVE_DOUBLE),
       what);
   table.read(row.get(), {0}, {rows}, values.mutable_data_ptr<double>());
-  return values.to(at::kFloat);
+  return values;
 }
 
 std::vector<Field> fields_of(const Hdf5Dataset& table) {
@@ -271,7 +297,8 @@ SeriesTable read_frame_table(hid_t file, const std::string& path, const std::str
       return std::find(table.columns.begin(), table.columns.end(), name) != table.columns.end();
     });
     if (wanted) {
-      place_columns(table.values, read_field(dataset, fields[i], rows), names[i], table.columns);
+      place_columns(table.values, read_field(dataset, fields[i], rows), names[i], table.columns,
+                    dataset.name());
     }
     index_found = index_found || (fields[i].name == "index" && fields[i].element == H5T_INTEGER);
   }

@@ -1,6 +1,7 @@
 #include "data/pandas_reader.h"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <map>
 #include <utility>
@@ -37,9 +38,12 @@ std::string from_raw_unicode(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const bool escape = text[i] == '\\' && i + 1 < text.size();
     const size_t digits = !escape ? 0 : text[i + 1] == 'u' ? 4 : text[i + 1] == 'U' ? 8 : 0;
-    if (digits > 0 && i + 2 + digits <= text.size()) {
-      append_utf8(result, static_cast<unsigned>(
-                              std::stoul(std::string(text.substr(i + 2, digits)), nullptr, 16)));
+    const bool whole = digits > 0 && i + 2 + digits <= text.size();
+    const std::string_view hex = text.substr(whole ? i + 2 : i, whole ? digits : 0);
+    const char* end = hex.data() + hex.size();
+    unsigned code = 0;
+    if (whole && std::from_chars(hex.data(), end, code, 16).ptr == end) {
+      append_utf8(result, code);
       i += 1 + digits;
     } else {
       append_utf8(result, static_cast<unsigned char>(text[i]));

@@ -83,42 +83,76 @@ int64_t unit_by_digits(const std::vector<int64_t>& values) {
   return 0;
 }
 
+// What `units` says: nanoseconds of a unit, and the stamp that is counted from.
+struct TimeUnit {
+  int64_t length = 0;
+  int64_t start = 0;
+};
+
+std::optional<TimeUnit> time_unit(const std::string& units, const std::string& calendar) {
+  const std::string known = lower(calendar);
+  const bool standard = known.empty() || known == "standard" || known == "gregorian" ||
+                        known == "proleptic_gregorian";
+  std::string name = lower(units);
+  TimeUnit unit;
+  const size_t since = name.find(" since ");
+  if (since != std::string::npos) {
+    // NetCDF writes "2013-1-1 0:0:0.0" as well; what ISO does not know is not guessed.
+    const auto stamp = parse_stamp(units.substr(since + 7));
+    if (!stamp) return std::nullopt;
+    unit.start = stamp->ns;
+    name.resize(since);
+  }
+  unit.length = unit_length(name);
+  if (unit.length == 0 || !standard) return std::nullopt;
+  return unit;
+}
+
+// start + whole * length + rest; false when it does not fit.
+bool stamp_of(const TimeUnit& unit, int64_t whole, int64_t rest, int64_t& stamp) {
+  int64_t product = 0;
+  return !__builtin_mul_overflow(whole, unit.length, &product) &&
+         !__builtin_add_overflow(product, rest, &product) &&
+         !__builtin_add_overflow(product, unit.start, &stamp);
+}
+
+bool stamp_of(const TimeUnit& unit, double value, int64_t& stamp) {
+  // Whole units and the rest apart: the product of both would lose digits of a double.
+  const double whole = std::floor(value);
+  if (!(std::abs(value) < 9.2e18)) return false;
+  return stamp_of(unit, static_cast<int64_t>(whole),
+                  std::llround((value - whole) * static_cast<double>(unit.length)), stamp);
+}
+
+bool stamp_of(const TimeUnit& unit, int64_t value, int64_t& stamp) {
+  return stamp_of(unit, value, 0, stamp);
+}
+
+DataError no_room(const std::string& where, const std::string& time) {
+  return DataError(where + ": the time " + time + " does not fit nanoseconds since 1970");
+}
+
+template <typename T>
+std::optional<std::vector<int64_t>> decode(const std::vector<T>& values, const std::string& units,
+                                           const std::string& calendar, const std::string& where) {
+  const std::optional<TimeUnit> unit = time_unit(units, calendar);
+  if (!unit) return std::nullopt;
+  std::vector<int64_t> stamps(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!stamp_of(*unit, values[i], stamps[i])) {
+      throw no_room(where, std::to_string(values[i]) + " " + units);
+    }
+  }
+  return stamps;
+}
+
 }  // namespace
 
 std::optional<std::vector<int64_t>> decode_time(const std::vector<double>& values,
                                                 const std::string& units,
                                                 const std::string& calendar,
                                                 const std::string& where) {
-  const std::string known = lower(calendar);
-  const bool standard = known.empty() || known == "standard" || known == "gregorian" ||
-                        known == "proleptic_gregorian";
-  std::string unit = lower(units);
-  int64_t start = 0;
-  const size_t since = unit.find(" since ");
-  if (since != std::string::npos) {
-    std::string date = units.substr(since + 7);
-    // NetCDF writes "2013-1-1 0:0:0.0" as well; what ISO does not know is not guessed.
-    const auto stamp = parse_stamp(date);
-    if (!stamp) return std::nullopt;
-    start = stamp->ns;
-    unit.resize(since);
-  }
-  const int64_t length = unit_length(unit);
-  if (length == 0 || !standard) return std::nullopt;
-  std::vector<int64_t> stamps;
-  stamps.reserve(values.size());
-  for (const double value : values) {
-    // Whole units and the rest apart: the product of both would lose digits of a double.
-    const double whole = std::floor(value);
-    const double limit = 9.2e18 / static_cast<double>(length);
-    if (!(std::abs(value) < limit)) {
-      throw DataError(where + ": the time " + std::to_string(value) + " " + units +
-                      " does not fit nanoseconds since 1970");
-    }
-    stamps.push_back(start + static_cast<int64_t>(whole) * length +
-                     std::llround((value - whole) * static_cast<double>(length)));
-  }
-  return stamps;
+  return decode(values, units, calendar, where);
 }
 
 bool is_time_axis(const Hdf5Dataset& dataset) {
@@ -145,10 +179,9 @@ std::optional<std::vector<int64_t>> read_time_axis(const Hdf5Dataset& dataset, s
   if (const auto units = text_attribute(dataset, "units")) {
     const std::string calendar = text_attribute(dataset, "calendar").value_or("");
     // Nanoseconds of today take more digits than a double has.
-    if (dataset.info().type_class == H5T_INTEGER && unit_length(lower(*units)) == 1) {
-      return dataset.read_integers();
-    }
-    auto stamps = decode_time(dataset.read_doubles(), *units, calendar, dataset.name());
+    auto stamps = dataset.info().type_class == H5T_INTEGER
+                      ? decode(dataset.read_integers(), *units, calendar, dataset.name())
+                      : decode(dataset.read_doubles(), *units, calendar, dataset.name());
     if (stamps) return stamps;
     throw DataError(dataset.name() + ": times in '" + *units + "'" +
                     (calendar.empty() ? "" : " of the calendar " + calendar) +

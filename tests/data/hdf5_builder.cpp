@@ -1,5 +1,7 @@
 #include "hdf5_builder.h"
 
+#include <algorithm>
+
 namespace longship::data {
 namespace {
 
@@ -47,6 +49,13 @@ void Hdf5Builder::group(const std::string& path) {
   own(H5Gcreate2(file(), path.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, path);
 }
 
+void Hdf5Builder::create(const std::string& path, const std::vector<hsize_t>& shape,
+                         hid_t file_type, hid_t property_list) {
+  own(H5Dcreate2(file(), path.c_str(), file_type, simple(shape).get(), H5P_DEFAULT, property_list,
+                 H5P_DEFAULT),
+      H5Dclose, path);
+}
+
 void Hdf5Builder::numbers(const std::string& path, const std::vector<hsize_t>& shape,
                           const std::vector<double>& values, hid_t file_type) {
   write(file(), path, file_type, H5T_NATIVE_DOUBLE, simple(shape), values.data());
@@ -59,6 +68,19 @@ void Hdf5Builder::integers(const std::string& path, const std::vector<int64_t>& 
 void Hdf5Builder::strings(const std::string& path, const std::vector<std::string>& values) {
   const Hdf5Handle type = string_type();
   write(file(), path, type.get(), type.get(), simple({values.size()}), pointers(values).data());
+}
+
+void Hdf5Builder::fixed_strings(const std::string& path, size_t length, H5T_str_t padding,
+                                const std::vector<std::string>& values) {
+  const Hdf5Handle type = own(H5Tcopy(H5T_C_S1), H5Tclose, "type");
+  check_hdf5(H5Tset_size(type.get(), length), "type");
+  check_hdf5(H5Tset_strpad(type.get(), padding), "type");
+  std::string bytes(length * values.size(), padding == H5T_STR_SPACEPAD ? ' ' : '\0');
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::copy_n(values[i].begin(), std::min(length, values[i].size()),
+                bytes.begin() + static_cast<std::ptrdiff_t>(i * length));
+  }
+  write(file(), path, type.get(), type.get(), simple({values.size()}), bytes.data());
 }
 
 void Hdf5Builder::text_attribute(const std::string& object, const std::string& name,

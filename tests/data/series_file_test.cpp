@@ -8,10 +8,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "../runtime/temporary_folder.h"
 #include "data/error.h"
 #include "data/hdf5_dataset.h"
 #include "hdf5_builder.h"
-#include "test_files.h"
 
 namespace longship::data {
 namespace {
@@ -19,14 +19,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class SeriesFileTest : public ::testing::Test {
+class SeriesFileTest : public Hdf5Test {
  protected:
   SeriesTable read(const std::vector<std::string>& columns = {}) {
-    const Hdf5Handle file = open_hdf5_file(path_);
+    const Hdf5Handle file = open();
     return read_series_file(file.get(), path_, columns);
   }
-  TemporaryFolder folder_;
-  std::string path_ = folder_.path("data.h5");
 };
 
 TEST_F(SeriesFileTest, GivesBackWhatWasWritten) {
@@ -47,7 +45,7 @@ TEST_F(SeriesFileTest, GivesBackWhatWasWritten) {
 
 TEST_F(SeriesFileTest, FollowsTheDocumentedLayout) {
   write_series_file(path_, make_table({{{1}, {2}, {3}}}, 10), false);
-  const Hdf5Handle file = open_hdf5_file(path_);
+  const Hdf5Handle file = open();
   EXPECT_EQ(string_attribute(file.get(), "format"), (std::vector<std::string>{"longship-series"}));
   EXPECT_EQ(integer_attribute(file.get(), "version"), (std::vector<int64_t>{1}));
   EXPECT_EQ(integer_attribute(file.get(), "step"), (std::vector<int64_t>{10}));
@@ -66,7 +64,7 @@ TEST_F(SeriesFileTest, ChunksRunAlongTime) {
   table.values = at::zeros({20'000, 100});
   table.offsets = {0, 20'000};
   write_series_file(path_, table, false);
-  const Hdf5Handle file = open_hdf5_file(path_);
+  const Hdf5Handle file = open();
   EXPECT_THAT(Hdf5Dataset(file.get(), path_, "/values").info().chunk, ElementsAre(1310, 100));
 }
 
@@ -99,6 +97,27 @@ TEST_F(SeriesFileTest, NothingIsLeftOfAWriteThatFails) {
   std::filesystem::create_directory(path_);  // rename onto a folder fails after all was written
   EXPECT_THROW(write_series_file(path_, make_table({{{1}}}), true), DataError);
   EXPECT_THAT(folder_.names(), ElementsAre("data.h5"));
+}
+
+TEST_F(SeriesFileTest, ADiskWithoutRoomIsToldBeforeAnythingIsWritten) {
+  const tests::SmallDisk disk(folder_.path("disk"));
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a small tmpfs is not permitted here";
+  SeriesTable table = make_table({{{0, 1}}});
+  table.values = at::zeros({200'000, 2});
+  table.offsets = {0, 200'000};
+  const std::string path = folder_.path("disk/data.h5");
+  write_series_file(path, make_table({{{1, 2}}}), false);
+  const std::string before = read_bytes(path);
+  // 16 bytes a row with its time, 1 % more for chunks and 64 KiB.
+  EXPECT_THAT(message_of<DataError>([&] { write_series_file(path, table, true); }),
+              ::testing::AllOf(HasSubstr(path + " cannot be written: it needs about 3297536 bytes"),
+                               HasSubstr(folder_.path("disk") + " has "), HasSubstr(" free")));
+  EXPECT_EQ(read_bytes(path), before);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path("disk")), {}), 1);
+  // What fits is written: the estimate is no more than it takes.
+  table.values = at::zeros({50'000, 2});
+  table.offsets = {0, 50'000};
+  write_series_file(folder_.path("disk/fits.h5"), table, false);
 }
 
 TEST_F(SeriesFileTest, StartAndStepReplaceStamps) {

@@ -68,4 +68,21 @@ SeriesTable make_table(const std::vector<std::vector<std::vector<float>>>& serie
   return table;
 }
 
+std::vector<std::vector<float>> counted(int64_t rows, int64_t columns) {
+  std::vector<std::vector<float>> series;
+  for (int64_t row = 0; row < rows; ++row) {
+    std::vector<float> line;
+    for (int64_t column = 0; column < columns; ++column) {
+      line.push_back(static_cast<float>(row + 100 * column));
+    }
+    series.push_back(line);
+  }
+  return series;
+}
+
+std::vector<float> numbers_of(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.contiguous().flatten();
+  return {flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel()};
+}
+
 }  // namespace longship::data

@@ -38,6 +38,12 @@ std::optional<std::string> shared_file(const std::string& name);
 SeriesTable make_table(const std::vector<std::vector<std::vector<float>>>& series,
                        int64_t step = 0);
 
+// A series whose row r holds r, 100 + r, 200 + r, ...
+std::vector<std::vector<float>> counted(int64_t rows, int64_t columns);
+
+// All values of a float32 tensor, the last axis fastest.
+std::vector<float> numbers_of(const at::Tensor& tensor);
+
 // The message of the exception of type Error that the call throws; fails the test when it throws
 // none.
 template <typename Error, typename Call>

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +27,8 @@ using tests::make_state;
 using tests::no_errors;
 using tests::on_ranks;
 using tests::same_state;
+using tests::SmallDisk;
+using tests::steps_in;
 
 // Calls `before` before every change of the file system; where it gives an error number, the call
 // fails with it.
@@ -58,12 +59,6 @@ class Watched : public FileOps {
   }
   std::function<int()> before_;
 };
-
-std::vector<int64_t> steps_in(const std::string& folder) {
-  std::vector<int64_t> result;
-  for (const auto& entry : list_checkpoints(folder).checkpoints) result.push_back(entry.step);
-  return result;
-}
 
 // What a job finds that starts after another one was killed: the newest is whole, is one of those
 // that were being written, and nothing was damaged.
@@ -186,24 +181,6 @@ TEST(CheckpointFaults, AnyFailingCallOnAnyRankLeavesOlderOnesUntouched) {
     EXPECT_GE(failures, failing_rank == 0 ? 15 : 3);
   }
 }
-
-class SmallDisk {
- public:
-  explicit SmallDisk(const std::string& path) : path_(path) {
-    fs::create_directory(path);
-    mounted_ = ::mount("none", path.c_str(), "tmpfs", 0, "size=1m") == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) ::umount(path_.c_str());
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  bool mounted() const { return mounted_; }
-
- private:
-  std::string path_;
-  bool mounted_;
-};
 
 TEST(CheckpointFaults, AFullDiskIsOneClearErrorOnAllRanks) {
   const tests::TemporaryFolder root;

@@ -71,6 +71,15 @@ inline bool same_state(const runtime::TrainingState& a, const runtime::TrainingS
                     });
 }
 
+// The steps of the checkpoints in a folder, ascending.
+inline std::vector<int64_t> steps_in(const std::string& folder) {
+  std::vector<int64_t> steps;
+  for (const auto& entry : runtime::list_checkpoints(folder).checkpoints) {
+    steps.push_back(entry.step);
+  }
+  return steps;
+}
+
 // Runs `body` as each rank of a group of threads; returns what each threw, "" for nothing.
 inline std::vector<std::string> on_ranks(int size,
                                          const std::function<void(comm::Communicator&)>& body) {

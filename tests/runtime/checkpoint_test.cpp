@@ -38,11 +38,7 @@ class CheckpointerTest : public ::testing::Test {
   void save(int64_t step, int64_t keep = 3, bool is_best = false) {
     checkpointer(keep).save(make_state(step), is_best);
   }
-  std::vector<int64_t> steps() const {
-    std::vector<int64_t> result;
-    for (const auto& entry : list_checkpoints(folder_).checkpoints) result.push_back(entry.step);
-    return result;
-  }
+  std::vector<int64_t> steps() const { return tests::steps_in(folder_); }
   std::string pointer(const char* name) const {
     std::error_code error;
     return fs::read_symlink(fs::path(folder_) / name, error).string();
@@ -221,6 +217,22 @@ TEST_F(CheckpointerTest, SkipsEveryDamagedOneAndSaysWhy) {
                           HasSubstr("optimizer-00000-of-00001.safetensors is missing")));
   EXPECT_THAT(list_checkpoints(folder_).set_aside,
               ElementsAre("step-000000200.bad", "step-000000300.bad"));
+}
+
+TEST_F(CheckpointerTest, AFolderInThePlaceOfAFileIsSetAside) {
+  save(100);
+  const char* names[] = {"manifest.json", "model.safetensors",
+                         "optimizer-00000-of-00001.safetensors"};
+  for (const std::string name : names) {
+    save(200);
+    fs::remove(path(200) + "/" + name);
+    fs::create_directory(path(200) + "/" + name);
+    const auto loaded = checkpointer().load_newest();
+    EXPECT_TRUE(same_state(loaded->state, make_state(100)));
+    EXPECT_THAT(loaded->messages, ElementsAre(AllOf(HasSubstr("set aside as step-000000200.bad"),
+                                                    HasSubstr(name + " is not a regular file"))));
+    EXPECT_THAT(steps(), ElementsAre(100));
+  }
 }
 
 TEST_F(CheckpointerTest, NoneLeftIsAnErrorNowAndAtTheNextStart) {

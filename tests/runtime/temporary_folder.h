@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/mount.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -27,6 +29,25 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+};
+
+// A file system of one MiB, mounted where the user may do so.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& path) : path_(path) {
+    std::filesystem::create_directory(path);
+    mounted_ = ::mount("none", path.c_str(), "tmpfs", 0, "size=1m") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount(path_.c_str());
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool mounted() const { return mounted_; }
+
+ private:
+  std::string path_;
+  bool mounted_;
 };
 
 }  // namespace longship::tests
