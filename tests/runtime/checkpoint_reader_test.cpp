@@ -126,6 +126,19 @@ TEST_F(CheckpointReader, NoticesTruncatedLongerAndMissingFiles) {
   }
 }
 
+TEST_F(CheckpointReader, AFolderInThePlaceOfAFileIsDamage) {
+  for (const std::string& name : files()) {
+    const std::string intact = text(name);
+    fs::remove(fs::path(path_) / name);
+    fs::create_directory(fs::path(path_) / name);
+    EXPECT_THAT(examine_checkpoint(path_).damage,
+                ElementsAre(AllOf(HasSubstr(name), HasSubstr("is not a regular file"))));
+    EXPECT_THROW(read_checkpoint(path_, Parts::kAll), DamagedError) << name;
+    fs::remove(fs::path(path_) / name);
+    write(name, intact);
+  }
+}
+
 TEST_F(CheckpointReader, SaysExpectedAndFoundSizes) {
   write("model.safetensors", "short");
   const std::string size = std::to_string(read_manifest(path_).files[0].digest.bytes);

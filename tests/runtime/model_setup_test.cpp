@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/error.h"
 #include "test_series.h"
 
 namespace longship::runtime {
@@ -35,6 +36,19 @@ TEST(ModelSetup, WeightsFollowFromTheSeedAlone) {
   at::rand({10});
   EXPECT_TRUE(at::equal(first_weight({"run.seed=7"}), weight));
   EXPECT_FALSE(at::equal(first_weight({"run.seed=8"}), weight));
+}
+
+TEST(ModelSetup, AModelThatNoMemoryHoldsIsAnErrorOfTheConfiguration) {
+  // 2e9 inputs to 1e9 outputs: more bytes than a process can address, however it may overcommit.
+  EXPECT_THAT(
+      [] {
+        make({"data.window=1000000000", "data.horizon=1000000000"});
+      },
+      testing::ThrowsMessage<ConfigError>(
+          testing::AllOf(testing::StartsWith("the model cannot be made: "),
+                         testing::HasSubstr("make the model smaller"),
+                         testing::HasSubstr("data.window, data.horizon"),
+                         testing::Not(testing::HasSubstr("\n")))));
 }
 
 }  // namespace

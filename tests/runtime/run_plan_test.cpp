@@ -7,6 +7,7 @@
 #include <map>
 
 #include "comm/local_communicator.h"
+#include "rank_group.h"
 #include "runtime/dataset_setup.h"
 #include "runtime/model_setup.h"
 #include "runtime/trainer_parts.h"
@@ -64,11 +65,32 @@ TEST(RunPlan, SaysWhatTheRunWillDo) {
   EXPECT_EQ(plan.at("optimizer"), "adamw, lr 0.001, constant schedule, warm-up of 0 steps");
 }
 
+// What the reducers of so many ranks really send.
+int64_t bytes_sent(const std::string& wire, int ranks) {
+  const tests::TemporaryFolder nowhere;
+  const Config config = tests::wave_config(nowhere, {"comm.wire=" + wire});
+  const tests::Group group = comm::make_local_group(ranks);
+  std::vector<int64_t> bytes(static_cast<size_t>(ranks));
+  tests::play_ranks(ranks, [&](int rank) {
+    const auto model = make_model(config);
+    bytes[static_cast<size_t>(rank)] =
+        make_reducer(config.comm, *model, tests::member(group, rank))->wire_bytes_per_step();
+  });
+  EXPECT_THAT(bytes, testing::Each(bytes.front()));
+  return bytes.front();
+}
+
+// The bias of 2 elements, padded to 16 bytes, and the weight of 2 x 12.
 TEST(RunPlan, CountsTheBytesOnTheWire) {
   EXPECT_EQ(rows({}, 1).at("wire"), "nothing to send with one rank");
-  EXPECT_THAT(rows({}, 2).at("wire"), StartsWith("fp32 over nccl, "));
-  EXPECT_THAT(rows({"comm.wire=fp16"}, 2).at("wire"), StartsWith("fp16 over nccl, "));
-  EXPECT_THAT(rows({"comm.wire=fp16"}, 2).at("wire"), HasSubstr(" B a step and rank"));
+  EXPECT_EQ(rows({}, 2).at("wire"), "fp32 over nccl, 112 B a step and rank");
+  EXPECT_EQ(rows({}, 3).at("wire"), "fp32 over nccl, 112 B a step and rank");
+  EXPECT_EQ(bytes_sent("fp32", 3), 112);
+  // Behind the elements of a half type travels one exponent a rank.
+  EXPECT_EQ(rows({"comm.wire=fp16"}, 2).at("wire"), "fp16 over nccl, 60 B a step and rank");
+  EXPECT_EQ(rows({"comm.wire=bf16"}, 3).at("wire"), "bf16 over nccl, 62 B a step and rank");
+  EXPECT_EQ(bytes_sent("fp16", 2), 60);
+  EXPECT_EQ(bytes_sent("bf16", 3), 62);
 }
 
 TEST(RunPlan, CountsTheMemoryOfTheOptimizer) {
