@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../runtime/temporary_folder.h"
 #include "data/error.h"
 #include "launcher/command.h"
 #include "runtime/error.h"
@@ -156,6 +157,34 @@ TEST_F(DataCommandTest, HelpIsThereAtEachLevel) {
   EXPECT_THAT(run({"import", "--help"}), HasSubstr("NULL"));
   EXPECT_THAT(run({"inspect", "-h"}), HasSubstr("--stats"));
   EXPECT_THAT(run({"synth", "--help"}), HasSubstr("--missing"));
+}
+
+TEST_F(DataCommandTest, PathsMayHoldCommas) {
+  const std::string one = write("a,b.csv", "x,y\n1,2\n3,4\n");
+  const std::string two = write("c,d.csv", "x,y\n5,6\n");
+  run({"import", one, two, "--output", path("e,f.h5")});
+  const auto json = nlohmann::json::parse(run({"inspect", path("e,f.h5"), "--json"}));
+  EXPECT_EQ(json["rows"], 3);
+  EXPECT_EQ(json["series"][0]["name"], "a,b");
+  EXPECT_EQ(json["series"][1]["name"], "c,d");
+  EXPECT_EQ(nlohmann::json::parse(run({"inspect", one, "--json"}))["rows"], 2);
+}
+
+TEST_F(DataCommandTest, ADiskWithoutRoomKeepsNothingOfAnImport) {
+  const tests::SmallDisk disk(path("disk"));
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a small tmpfs is not permitted here";
+  std::string text = "x\n";
+  for (int row = 0; row < 100'000; ++row) text += "1\n";
+  const std::string csv = write("a.csv", text);
+  const std::string output = path("disk/a.h5");
+  try {
+    data_command().run({"import", csv, "--output", output});
+    ADD_FAILURE() << "no error";
+  } catch (const data::DataError& error) {
+    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr(output + " cannot be written: it needs"),
+                                               HasSubstr("make room or name another folder")));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(path("disk")));
 }
 
 TEST_F(DataCommandTest, NothingIsWrittenWhenTheImportFails) {

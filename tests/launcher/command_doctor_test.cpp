@@ -8,6 +8,7 @@
 
 #include "launcher/command.h"
 #include "runtime/error.h"
+#include "single_process.h"
 
 namespace longship::launcher {
 namespace {
@@ -16,20 +17,11 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 // Without a launcher: doctor starts no MPI.
-class DoctorCommandTest : public testing::Test {
+class DoctorCommandTest : public SingleProcess {
  protected:
-  void SetUp() override {
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
-                             "MPI_LOCALNRANKS", "SLURM_STEP_ID"}) {
-      unsetenv(name);
-    }
-    setenv("LONGSHIP_DEVICE", "cpu", 1);
-  }
   void TearDown() override {
-    for (const char* name : {"LONGSHIP_DEVICE", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS",
-                             "SLURM_PROCID", "NCCL_SOCKET_IFNAME"}) {
-      unsetenv(name);
-    }
+    SingleProcess::TearDown();
+    unsetenv("NCCL_SOCKET_IFNAME");
   }
 
   int run(const std::vector<std::string>& arguments) {

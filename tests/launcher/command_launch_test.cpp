@@ -71,6 +71,19 @@ TEST_F(LaunchCommandTest, RunsMpirunAndReturnsItsCode) {
                          {"-H", "a:1,b:2", "train", "run.yaml", "--set", "train.epochs=2"}));
 }
 
+TEST_F(LaunchCommandTest, SaysWhichSignalEndedARank) {
+  std::ofstream(mpirun_) << "#!/bin/sh\n"
+                            "[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4' && exit\n"
+                            "exit 137\n";
+  testing::internal::CaptureStderr();
+  const int code = launch_command().run(
+      {"-n", "2", "--max-restarts", "0", "--mpirun", mpirun_, "--", "train", "run.yaml"});
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(code, 137);
+  EXPECT_THAT(text, HasSubstr("longship launch: a rank was ended by signal 9; give the same "
+                              "command again"));
+}
+
 TEST(LaunchCommandLine, HelpListsTheOptions) {
   testing::internal::CaptureStdout();
   EXPECT_EQ(launch_command().run({"--help"}), 0);

@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "comm/error.h"
+#include "single_process.h"
 
 namespace longship::launcher {
 namespace {
@@ -24,17 +23,6 @@ RankDevices rank_on(int node, const Gpus& gpus, const std::string& visible = "")
   rank.gpus = gpus;
   rank.visible = visible;
   return rank;
-}
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const comm::CommError& error) {
-    EXPECT_EQ(error.kind(), comm::CommError::Kind::kSetup);
-    return error.what();
-  }
-  ADD_FAILURE() << "not refused";
-  return "";
 }
 
 TEST(ChooseDevices, NoGpuAnywhereMeansCpus) {
@@ -70,7 +58,7 @@ TEST(ChooseDevices, FirstOfItsOwnWhereEachRankSeesOthers) {
 
 TEST(ChooseDevices, MoreRanksThanGpusIsRefusedOnEveryRankAlike) {
   const RankDevices rank = rank_on(0, {"a", "b"}, "2,3");
-  const std::string message = refusal([&] { choose_devices({rank, rank, rank, rank}, false); });
+  const std::string message = setup_error([&] { choose_devices({rank, rank, rank, rank}, false); });
   EXPECT_THAT(message, HasSubstr("Host host0: 4 ranks, 2 GPUs (CUDA_VISIBLE_DEVICES=2,3)"));
   EXPECT_THAT(message, HasSubstr("comm.backend=mpi"));
 }
@@ -81,7 +69,7 @@ TEST(ChooseDevices, RanksShareGpusOverMpi) {
 }
 
 TEST(ChooseDevices, OneGpuForTwoRanksIsFoundByItsIdentity) {
-  const std::string message = refusal([] {
+  const std::string message = setup_error([] {
     choose_devices({rank_on(0, {"a", "b"}, "0,1"), rank_on(0, {"a"}, "0")}, false);
   });
   EXPECT_THAT(message, HasSubstr("ranks 0 and 1 would share one GPU"));
@@ -89,7 +77,7 @@ TEST(ChooseDevices, OneGpuForTwoRanksIsFoundByItsIdentity) {
 }
 
 TEST(ChooseDevices, GpusOnSomeHostsOnlyIsRefused) {
-  const std::string message = refusal([] {
+  const std::string message = setup_error([] {
     choose_devices({rank_on(0, {"a"}), rank_on(1, {}, "(empty)")}, false);
   });
   EXPECT_THAT(message, HasSubstr("Rank 0 on host host0 has a GPU, rank 1 on host host1 has none"));
@@ -99,20 +87,20 @@ TEST(ChooseDevices, GpusOnSomeHostsOnlyIsRefused) {
 TEST(ChooseDevices, RequestedGpuThatIsNotThereIsRefused) {
   RankDevices rank = rank_on(0, {});
   rank.requested = "cuda";
-  EXPECT_THAT(refusal([&] { choose_devices({rank}, false); }),
+  EXPECT_THAT(setup_error([&] { choose_devices({rank}, false); }),
               HasSubstr("sees no GPU (no GPU or no driver)"));
 }
 
 TEST(ChooseDevices, UnknownRequestAndDriverFailureAreRefused) {
   RankDevices unknown = rank_on(0, {});
   unknown.requested = "gpu";
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(setup_error([&] {
                 choose_devices({rank_on(0, {}), unknown}, false);
               }),
               HasSubstr("Rank 1 on host host0: LONGSHIP_DEVICE=gpu is not known"));
   RankDevices broken = rank_on(0, {"a"});
   broken.failure = "ECC error";
-  EXPECT_THAT(refusal([&] { choose_devices({broken}, false); }), HasSubstr("ECC error"));
+  EXPECT_THAT(setup_error([&] { choose_devices({broken}, false); }), HasSubstr("ECC error"));
 }
 
 TEST(VisibleDevices, TextKeepsEverything) {

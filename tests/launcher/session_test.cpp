@@ -6,11 +6,10 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <string>
 
-#include "comm/error.h"
 #include "launcher/cpu_affinity.h"
+#include "single_process.h"
 
 namespace longship::launcher {
 namespace {
@@ -19,33 +18,13 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 
 // A process without a launcher, on CPUs. MPI's part is tested in tests/multirank.
-class SessionTest : public testing::Test {
+class SessionTest : public SingleProcess {
  protected:
   void SetUp() override {
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK",
-                             "MPI_LOCALNRANKS", "SLURM_STEP_ID", "OMP_NUM_THREADS"}) {
-      unsetenv(name);
-    }
-    setenv("LONGSHIP_DEVICE", "cpu", 1);
-  }
-  void TearDown() override {
-    unsetenv("LONGSHIP_DEVICE");
-    unsetenv("SLURM_STEP_ID");
-    unsetenv("SLURM_STEP_NUM_TASKS");
-    unsetenv("SLURM_PROCID");
+    SingleProcess::SetUp();
+    unsetenv("OMP_NUM_THREADS");
   }
 };
-
-std::string setup_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const comm::CommError& error) {
-    EXPECT_EQ(error.kind(), comm::CommError::Kind::kSetup);
-    return error.what();
-  }
-  ADD_FAILURE() << "not refused";
-  return "";
-}
 
 TEST_F(SessionTest, WithoutALauncherThereIsOneRankAndNoMpi) {
   EXPECT_FALSE(started_by_launcher());
