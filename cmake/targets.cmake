@@ -5,7 +5,8 @@
 function(longship_library)
   cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS;LINK_PUBLIC;LINK_PRIVATE" ${ARGN})
   set(target longship_${ARG_FOLDER})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${ARG_FOLDER}/*.cpp")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${ARG_FOLDER}/*.cpp"
+       "${CMAKE_SOURCE_DIR}/${ARG_FOLDER}/*.cu")
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
 
   set(include_root "${CMAKE_BINARY_DIR}/include/${ARG_FOLDER}")

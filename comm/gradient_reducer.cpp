@@ -41,6 +41,8 @@
 namespace longship::comm {
 namespace {
 
+constexpr int64_t kBucketAlignment = 64;  // elements: 256 bytes, as of memory from CUDA
+
 at::ScalarType dtype_of(WireFormat wire) {
   switch (wire) {
     case WireFormat::kFp32:
@@ -135,36 +137,35 @@ struct GradientReducer::Impl {
   void make_views();
   void make_wire();
   void gradient_arrived(size_t parameter);
-  void prepare_factors();
   void agree_on_factors();
+  void pack(size_t bucket);
+  void unpack(size_t bucket);
   void launch_next();
   void finalize();
 
   at::Device device() const { return parameters[0].device(); }
-  at::Tensor inverse_loss_scale() const {
-    return loss_scale.defined() ? loss_scale.reciprocal() : one;
-  }
+  bool half() const { return wire_dtype != at::kFloat; }
+  // What the communicator gets.
+  const at::Tensor& sent(size_t bucket) const { return half() ? wire[bucket] : buckets[bucket]; }
 
   std::vector<at::Tensor> parameters;
   Communicator& communicator;
-  at::ScalarType wire_dtype;  // float32 also for a single rank, which sends nothing to anyone
+  at::ScalarType wire_dtype;  // float32 also where nothing is sent to anyone
   std::vector<BucketLayout> layout;
-  std::vector<at::Tensor> buckets;
-  std::vector<at::Tensor> views;  // by parameter
-  std::vector<size_t> bucket_of;  // by parameter
-  std::vector<at::Tensor> wire;   // by bucket: [gradients | a slot for each rank]; half only
-  at::Tensor codes;               // (buckets, ranks) float32, the slots after the sum
+  at::Tensor storage;               // all buckets, one after the other
+  std::vector<at::Tensor> buckets;  // parts of it
+  std::vector<at::Tensor> views;    // by parameter
+  std::vector<size_t> bucket_of;    // by parameter
+  std::vector<at::Tensor> wire;     // by bucket: [gradients | a slot for each rank]; half only
   WireScale scale;
   at::Tensor loss_scale;
-  at::Tensor one;
-  at::Tensor to_wire;  // (buckets,) float32, this step's
-  at::Tensor from_wire;
   std::optional<c10::Stream> comm_stream;  // none on the CPU
   StreamMark compute_mark;
   StreamMark comm_mark;
 
   // Of the step under way.
   Phase phase = Phase::kAccumulate;
+  bool overlap = true;
   std::vector<bool> arrived;                 // by parameter, in the last micro-step
   std::vector<size_t> missing;               // by bucket: parameters that have not arrived
   std::vector<std::unique_ptr<Work>> works;  // by bucket, in order; its size is the next to send
@@ -174,10 +175,12 @@ GradientReducer::Impl::Impl(std::vector<at::Tensor> parameters_of_model,
                             Communicator& communicator_of_group, const ReducerOptions& options)
     : parameters(checked(std::move(parameters_of_model))),
       communicator(communicator_of_group),
-      wire_dtype(communicator.size() > 1 ? dtype_of(options.wire) : at::kFloat),
+      wire_dtype(communicator.size() > 1 || options.cast_alone ? dtype_of(options.wire)
+                                                               : at::kFloat),
       layout(make_bucket_layout(element_counts(parameters), options.first_bucket_bytes,
                                 options.bucket_bytes)),
-      scale(static_cast<int64_t>(layout.size()), communicator.size(), device()) {
+      scale(static_cast<int64_t>(layout.size()), communicator.rank(), communicator.size(),
+            device()) {
   check_equal_on_all_ranks(parameters, communicator);
   const c10::impl::VirtualGuardImpl streams(device().type());
   if (!device().is_cpu()) {
@@ -206,18 +209,24 @@ GradientReducer::Impl::~Impl() {
 }
 
 void GradientReducer::Impl::make_views() {
-  const auto options = at::TensorOptions().dtype(at::kFloat).device(device());
+  int64_t elements = 0;
+  std::vector<int64_t> starts;
+  for (const BucketLayout& bucket : layout) {
+    starts.push_back(elements);
+    elements += (bucket.elements + kBucketAlignment - 1) / kBucketAlignment * kBucketAlignment;
+  }
+  storage = at::zeros({elements}, at::TensorOptions().dtype(at::kFloat).device(device()));
   views.resize(parameters.size());
   bucket_of.resize(parameters.size());
   arrived.resize(parameters.size());
   missing.resize(layout.size());
   for (size_t b = 0; b < layout.size(); ++b) {
-    buckets.push_back(at::zeros({layout[b].elements}, options));
+    buckets.push_back(storage.narrow(0, starts[b], layout[b].elements));
     for (size_t i = 0; i < layout[b].parameters.size(); ++i) {
       const auto p = static_cast<size_t>(layout[b].parameters[i]);
       const at::Tensor& parameter = parameters[p];
-      views[p] =
-          buckets[b].as_strided(parameter.sizes(), parameter.strides(), layout[b].offsets[i]);
+      views[p] = storage.as_strided(parameter.sizes(), parameter.strides(),
+                                    starts[b] + layout[b].offsets[i]);
       bucket_of[p] = b;
       parameters[p].mutable_grad() = views[p];
     }
@@ -225,16 +234,11 @@ void GradientReducer::Impl::make_views() {
 }
 
 void GradientReducer::Impl::make_wire() {
-  const auto options = at::TensorOptions().dtype(at::kFloat).device(device());
-  one = at::ones({}, options);
-  if (wire_dtype == at::kFloat) return;
-  const int64_t ranks = communicator.size();
+  if (!half()) return;
+  const auto options = at::TensorOptions().dtype(wire_dtype).device(device());
   for (const auto& bucket : buckets) {
-    wire.push_back(at::zeros({bucket.numel() + ranks}, options.dtype(wire_dtype)));
+    wire.push_back(at::zeros({bucket.numel() + communicator.size()}, options));
   }
-  codes = at::zeros({static_cast<int64_t>(buckets.size()), ranks}, options);
-  to_wire = at::ones({static_cast<int64_t>(buckets.size())}, options);
-  from_wire = at::ones_like(to_wire);
 }
 
 void GradientReducer::Impl::gradient_arrived(size_t parameter) {
@@ -252,33 +256,23 @@ void GradientReducer::Impl::gradient_arrived(size_t parameter) {
   arrived[parameter] = true;
   --missing[bucket_of[parameter]];
   // Without scales nothing can be sent before all ranks have agreed on them in finalize().
-  if (wire_dtype != at::kFloat && !scale.known()) return;
+  if (!overlap || (half() && !scale.known())) return;
   while (works.size() < buckets.size() && missing[works.size()] == 0) launch_next();
-}
-
-// Runs on the communication stream, once a step, before the first bucket is cast. Quotients of
-// powers of two are exact.
-void GradientReducer::Impl::prepare_factors() {
-  if (loss_scale.defined()) {
-    to_wire.copy_(scale.factors() / loss_scale);
-    from_wire.copy_(loss_scale / scale.factors());
-  } else {
-    to_wire.copy_(scale.factors());
-    from_wire.copy_(scale.factors().reciprocal());
-  }
 }
 
 // See Note [Wire scale]: only where there is no history, on all ranks alike.
 void GradientReducer::Impl::agree_on_factors() {
-  compute_mark.record(device());
-  const c10::OptionalStreamGuard guard(comm_stream);
-  compute_mark.block(device());
-  std::vector<at::Tensor> own;
-  for (const auto& bucket : buckets) own.push_back(WireScale::code(bucket, inverse_loss_scale()));
-  const at::Tensor agreed = at::stack(own);
-  communicator.all_reduce(agreed, ReduceOp::kMax);
-  scale.use_codes(agreed);
-  prepare_factors();
+  const at::Tensor codes = WireScale::codes(buckets, loss_scale);
+  communicator.all_reduce(codes, ReduceOp::kMax);
+  scale.use_codes(codes);
+}
+
+void GradientReducer::Impl::pack(size_t bucket) {
+  if (half()) scale.pack(static_cast<int64_t>(bucket), buckets[bucket], wire[bucket], loss_scale);
+}
+
+void GradientReducer::Impl::unpack(size_t bucket) {
+  if (half()) scale.unpack(static_cast<int64_t>(bucket), wire[bucket], buckets[bucket], loss_scale);
 }
 
 void GradientReducer::Impl::launch_next() {
@@ -286,23 +280,8 @@ void GradientReducer::Impl::launch_next() {
   compute_mark.record(device());
   const c10::OptionalStreamGuard guard(comm_stream);
   compute_mark.block(device());
-  if (wire_dtype == at::kFloat) {
-    works.push_back(communicator.all_reduce_async(buckets[b], ReduceOp::kSum));
-    return;
-  }
-  if (b == 0 && scale.known()) {
-    scale.use_history();
-    prepare_factors();
-  }
-  const int64_t elements = buckets[b].numel();
-  const auto index = static_cast<int64_t>(b);
-  at::Tensor gradients = wire[b].narrow(0, 0, elements);
-  at::mul_out(gradients, buckets[b], to_wire.narrow(0, index, 1));
-  const at::Tensor slots = wire[b].narrow(0, elements, communicator.size());
-  slots.zero_();
-  slots.narrow(0, communicator.rank(), 1)
-      .copy_(WireScale::code(buckets[b], inverse_loss_scale()).view({1}));
-  works.push_back(communicator.all_reduce_async(wire[b], ReduceOp::kSum));
+  pack(b);
+  works.push_back(communicator.all_reduce_async(sent(b), ReduceOp::kSum));
 }
 
 void GradientReducer::Impl::finalize() {
@@ -310,20 +289,15 @@ void GradientReducer::Impl::finalize() {
     throw std::logic_error("GradientReducer: finalize() was called twice; zero() begins a step");
   }
   phase = Phase::kFinal;
-  const bool half = wire_dtype != at::kFloat;
-  if (half && !scale.known()) agree_on_factors();
+  if (half() && !scale.known()) agree_on_factors();
   while (works.size() < buckets.size()) launch_next();
   {
     const c10::OptionalStreamGuard guard(comm_stream);
     for (size_t b = 0; b < buckets.size(); ++b) {
       works[b]->wait();
-      if (!half) continue;
-      const int64_t elements = buckets[b].numel();
-      const auto index = static_cast<int64_t>(b);
-      at::mul_out(buckets[b], wire[b].narrow(0, 0, elements), from_wire.narrow(0, index, 1));
-      codes[index].copy_(wire[b].narrow(0, elements, communicator.size()));
+      unpack(b);
     }
-    if (half) scale.record(codes);
+    scale.step_done();
     comm_mark.record(device());
   }
   comm_mark.block(device());
@@ -336,7 +310,9 @@ GradientReducer::GradientReducer(std::vector<at::Tensor> parameters, Communicato
 GradientReducer::~GradientReducer() = default;
 
 void GradientReducer::zero() {
-  for (const auto& bucket : impl_->buckets) bucket.zero_();
+  impl_->storage.zero_();
+  // Left over where a capture of the step was given up.
+  impl_->works.clear();
   impl_->phase = Impl::Phase::kAccumulate;
 }
 
@@ -357,6 +333,31 @@ void GradientReducer::finalize() {
   impl_->finalize();
 }
 
+void GradientReducer::set_overlap(bool overlap) {
+  impl_->overlap = overlap;
+}
+
+void GradientReducer::pack() {
+  for (size_t b = 0; b < impl_->buckets.size(); ++b) impl_->pack(b);
+}
+
+void GradientReducer::communicate() {
+  for (size_t b = 0; b < impl_->buckets.size(); ++b) {
+    impl_->works.push_back(impl_->communicator.all_reduce_async(impl_->sent(b), ReduceOp::kSum));
+  }
+  for (const auto& work : impl_->works) work->wait();
+  impl_->works.clear();
+}
+
+void GradientReducer::unpack() {
+  for (size_t b = 0; b < impl_->buckets.size(); ++b) impl_->unpack(b);
+  impl_->phase = Impl::Phase::kFinal;
+}
+
+bool GradientReducer::settled() const {
+  return !impl_->half() || impl_->scale.known();
+}
+
 void GradientReducer::poison() {
   if (impl_->phase == Impl::Phase::kFinal) return;
   for (size_t b = impl_->works.size(); b < impl_->buckets.size(); ++b) {
@@ -374,6 +375,10 @@ const std::vector<BucketLayout>& GradientReducer::layout() const {
 
 const std::vector<at::Tensor>& GradientReducer::buckets() const {
   return impl_->buckets;
+}
+
+const at::Tensor& GradientReducer::storage() const {
+  return impl_->storage;
 }
 
 int64_t GradientReducer::wire_bytes_per_step() const {

@@ -18,6 +18,9 @@ struct ReducerOptions {
   WireFormat wire = WireFormat::kFp32;
   int64_t bucket_bytes = int64_t{25} << 20;       // of FP32 gradient storage
   int64_t first_bucket_bytes = int64_t{1} << 20;  // small, so that communication starts early
+  // Whether a single rank, which needs no wire, casts to it all the same: one GPU then does what
+  // each of many would.
+  bool cast_alone = false;
 };
 
 // One bucket of the layout: which parameters lie in it, at which element offsets.
@@ -55,6 +58,20 @@ class GradientReducer {
   // Sends what has not been sent, waits for all of it, and leaves the sums in .grad. A wire
   // overflow shows as a non-finite gradient on every rank. On CUDA ordered on the current stream.
   void finalize();
+
+  // The parts of a step whose communication cannot be captured in a CUDA graph (see
+  // runtime/train_step.h). With overlap off, backward sends nothing; then
+  //   pack()         casts all buckets to the wire,
+  //   communicate()  sums the wires over ranks and waits,
+  //   unpack()       leaves the sums in .grad, as finalize() does.
+  // pack() and unpack() only put work on the current stream. They need settled().
+  void set_overlap(bool overlap);
+  void pack();
+  void communicate();
+  void unpack();
+  // Whether the wire scales are known, which the first finalize() sees to.
+  bool settled() const;
+
   // For a rank whose step failed: sends the remaining buckets, poisoned with NaN, so that the other
   // ranks neither hang nor use this step. finalize() must follow.
   void poison();
@@ -66,6 +83,8 @@ class GradientReducer {
   const std::vector<BucketLayout>& layout() const;
   // The flat float32 storage of each bucket (elements,): reduced gradients after finalize().
   const std::vector<at::Tensor>& buckets() const;
+  // All buckets in one piece, float32 (elements,), with zeros between them.
+  const at::Tensor& storage() const;
   // Bytes handed to the communicator by this rank for one step.
   int64_t wire_bytes_per_step() const;
 

@@ -1,79 +1,97 @@
 #include "comm/wire_scale.h"
 
 #include <ATen/Functions.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <tuple>
+
+#include "comm/wire_cast.h"
 
 namespace longship::comm {
 namespace {
 
-// Exponents as frexp counts them: amax < 2^e.
-constexpr int kLowest = -100;
-constexpr int kHighest = 100;
-// Codes: 0 a bucket of zeros, 1 to 201 an exponent, 255 not finite.
-constexpr int kCodeOffset = 1 - kLowest;
-constexpr int kHighestCode = kHighest + kCodeOffset;
-constexpr int kNotFinite = 255;
-
-constexpr int kCeiling = 15;  // sums stay below 2^15 on the wire
-constexpr int kHeadroom = 6;  // after growing by 2^6
-
-// 2^k in float32, exactly, for whole k of float32: by the bits of the format, since the pow and
-// exp2 of a GPU may be off by a bit.
-at::Tensor power_of_two(const at::Tensor& k) {
-  constexpr int kBias = 127;
-  constexpr int kMantissaBits = 23;
-  const at::Tensor biased = k.to(at::kInt) + kBias;
-  return at::bitwise_left_shift(biased, at::Scalar(kMantissaBits)).view(at::kFloat);
+int width(int ranks) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1)));
 }
 
-at::Tensor tells_an_exponent(const at::Tensor& codes) {
-  return codes.ge(1).logical_and_(codes.le(kHighestCode));
+// As WireCode::code(), for the one step for which it is agreed before anything is sent.
+at::Tensor code(const at::Tensor& gradients, const at::Tensor& loss_scale) {
+  constexpr double kInfinityNorm = std::numeric_limits<double>::infinity();
+  at::Tensor largest = at::linalg_vector_norm(gradients, at::Scalar(kInfinityNorm));
+  if (loss_scale.defined()) largest = largest.mul(loss_scale.reciprocal());
+  const at::Tensor exponent = std::get<1>(at::frexp(largest));
+  at::Tensor result = exponent.clamp(WireCode::kLowest, WireCode::kHighest).to(at::kFloat);
+  result.add_(WireCode::kOffset);
+  result.masked_fill_(largest.eq(0), 0);
+  return result.masked_fill_(at::isfinite(largest).logical_not_(), WireCode::kNotFinite);
 }
 
 }  // namespace
 
-WireScale::WireScale(int64_t buckets, int ranks, at::Device device)
-    : rank_bits_(std::bit_width(static_cast<unsigned>(ranks - 1))),
-      history_(at::full({buckets, kHistory}, std::numeric_limits<float>::quiet_NaN(),
-                        at::TensorOptions().dtype(at::kFloat).device(device))),
-      factors_(at::ones({buckets}, history_.options())) {}
-
-at::Tensor WireScale::code(const at::Tensor& gradients, const at::Tensor& inverse_loss_scale) {
-  constexpr double kInfinityNorm = std::numeric_limits<double>::infinity();
-  const at::Tensor largest =
-      at::linalg_vector_norm(gradients, at::Scalar(kInfinityNorm)).mul(inverse_loss_scale);
-  at::Tensor code = std::get<1>(at::frexp(largest)).clamp_(kLowest, kHighest).to(at::kFloat);
-  code.add_(kCodeOffset);
-  code.masked_fill_(largest.eq(0), 0);
-  return code.masked_fill_(at::isfinite(largest).logical_not_(), kNotFinite);
+WireScale::WireScale(int64_t buckets, int rank, int ranks, at::Device device)
+    : rank_(rank), ranks_(ranks), rank_bits_(width(ranks)) {
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
+  history_ = at::full({buckets, kHistory}, std::numeric_limits<float>::quiet_NaN(), options);
+  factors_ = at::ones({buckets}, options);
+  scratch_ = at::zeros({buckets, 2}, options.dtype(at::kInt));
 }
 
-void WireScale::use_history() {
-  // NaN, no record, is smaller than any; a bucket that has none at all starts at 2^0.
-  const at::Tensor largest =
-      history_.nan_to_num(-std::numeric_limits<double>::infinity()).amax(/*dim=*/1);
-  use_exponents(largest.masked_fill(at::isinf(largest), 0));
+at::Tensor WireScale::codes(const std::vector<at::Tensor>& buckets, const at::Tensor& loss_scale) {
+  std::vector<at::Tensor> all;
+  for (const at::Tensor& bucket : buckets) all.push_back(code(bucket, loss_scale));
+  return at::stack(all);
 }
 
 void WireScale::use_codes(const at::Tensor& codes) {
-  const at::Tensor unknown = tells_an_exponent(codes).logical_not_();
-  use_exponents((codes - kCodeOffset).masked_fill_(unknown, 0));
+  const at::Tensor host = codes.cpu();
+  const at::Tensor factors = at::empty({host.numel()}, at::kFloat);
+  for (int64_t b = 0; b < host.numel(); ++b) {
+    const int code = static_cast<int>(host.const_data_ptr<float>()[b]);
+    const bool tells = code >= 1 && code <= WireCode::kHighestCode;
+    factors.mutable_data_ptr<float>()[b] =
+        WireCode::factor(tells ? code - WireCode::kOffset : 0, rank_bits_);
+  }
+  factors_.copy_(factors);
 }
 
-void WireScale::use_exponents(const at::Tensor& exponents) {
-  factors_.copy_(power_of_two(kCeiling - kHeadroom - rank_bits_ - exponents));
+WireCast WireScale::cast(int64_t bucket, const at::Tensor& gradients, const at::Tensor& wire,
+                         const at::Tensor& loss_scale) const {
+  WireCast cast;
+  cast.gradients = gradients.mutable_data_ptr<float>();
+  cast.wire = wire.mutable_data_ptr();
+  cast.elements = gradients.numel();
+  cast.bfloat16 = wire.scalar_type() == at::kBFloat16;
+  cast.rank = rank_;
+  cast.ranks = ranks_;
+  cast.rank_bits = rank_bits_;
+  cast.loss_scale = loss_scale.defined() ? loss_scale.const_data_ptr<float>() : nullptr;
+  cast.history = history_.mutable_data_ptr<float>() + bucket * kHistory;
+  cast.factor = factors_.mutable_data_ptr<float>() + bucket;
+  cast.from_history = known_;
+  cast.scratch = reinterpret_cast<uint32_t*>(scratch_.mutable_data_ptr<int>()) + 2 * bucket;
+  return cast;
 }
 
-void WireScale::record(const at::Tensor& codes) {
-  const at::Tensor largest = codes.amax(/*dim=*/1, /*keepdim=*/true);
-  const at::Tensor older = history_.narrow(1, 1, kHistory - 1);
-  const at::Tensor extended = at::cat({older, largest - kCodeOffset}, 1);
-  history_.copy_(at::where(tells_an_exponent(largest), extended, history_));
-  known_ = true;
+void WireScale::pack(int64_t bucket, const at::Tensor& gradients, const at::Tensor& wire,
+                     const at::Tensor& loss_scale) {
+  const WireCast what = cast(bucket, gradients, wire, loss_scale);
+  if (gradients.is_cpu()) {
+    pack_wire_cpu(what);
+  } else {
+    pack_wire_cuda(what, c10::cuda::getCurrentCUDAStream(gradients.device().index()));
+  }
+}
+
+void WireScale::unpack(int64_t bucket, const at::Tensor& wire, const at::Tensor& gradients,
+                       const at::Tensor& loss_scale) {
+  const WireCast what = cast(bucket, gradients, wire, loss_scale);
+  if (gradients.is_cpu()) {
+    unpack_wire_cpu(what);
+  } else {
+    unpack_wire_cuda(what, c10::cuda::getCurrentCUDAStream(gradients.device().index()));
+  }
 }
 
 void WireScale::load(const at::Tensor& history) {

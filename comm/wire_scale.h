@@ -3,10 +3,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
+
+#include "comm/wire_code.h"
 
 namespace longship::comm {
 
-// The power of two by which each bucket is multiplied before it is cast to a half type.
+struct WireCast;
+
+// The power of two by which each bucket is multiplied before it is cast to a half type, and the
+// casts that use it.
 //
 // Note [Wire scale]
 // A half type on the wire must hold both the largest sum over ranks and a small mean. FP16 ends at
@@ -25,41 +31,51 @@ namespace longship::comm {
 //
 // Before the first step there is no history; the exponents are then agreed in a collective of their
 // own before anything is sent. Whether there is history is known to the host, on all ranks alike,
-// so nothing here waits for the device.
+// so nothing here waits for the device, and all of it can be captured in a CUDA graph.
 class WireScale {
  public:
-  static constexpr int64_t kHistory = 16;  // steps
+  static constexpr int64_t kHistory = WireCode::kHistory;
 
-  WireScale(int64_t buckets, int ranks, at::Device device);
+  WireScale(int64_t buckets, int rank, int ranks, at::Device device);
 
-  // This rank's word on a bucket's gradients: float32 scalar, a whole number from 0 to 255 that all
-  // wire types hold exactly. inverse_loss_scale: float32 scalar.
-  static at::Tensor code(const at::Tensor& gradients, const at::Tensor& inverse_loss_scale);
-
-  // Whether there is a history to take factors from. False: call agree() with agreed codes.
+  // Whether there is a history to take factors from. False: call use_codes() with agreed codes
+  // before the first pack() of a step.
   bool known() const { return known_; }
-  // Takes this step's factors from the history.
-  void use_history();
-  // Takes them from the maximum over ranks of the codes: float32 (buckets,).
+
+  // This rank's codes of all buckets (gradients float32), as float32 (buckets,).
+  static at::Tensor codes(const std::vector<at::Tensor>& buckets, const at::Tensor& loss_scale);
+  // Takes this step's factors from the maximum over ranks of the codes.
   void use_codes(const at::Tensor& codes);
+
+  // gradients: float32 (elements,); wire: half type (elements + ranks,), contiguous, of the same
+  // device; loss_scale: float32 scalar, or undefined for 1. On CUDA in the order of the current
+  // stream.
+  void pack(int64_t bucket, const at::Tensor& gradients, const at::Tensor& wire,
+            const at::Tensor& loss_scale);
+  // After the sum over ranks. Adds the bucket's codes to its history.
+  void unpack(int64_t bucket, const at::Tensor& wire, const at::Tensor& gradients,
+              const at::Tensor& loss_scale);
+  // After the last unpack() of a step.
+  void step_done() { known_ = true; }
+
   // This step's factors 2^k: float32 (buckets,).
   const at::Tensor& factors() const { return factors_; }
-
-  // Adds a step to the history. codes: float32 (buckets, ranks), what the slots held after the sum.
-  void record(const at::Tensor& codes);
-
   // float32 (buckets, kHistory), exponents, the newest last, NaN where there is none.
   const at::Tensor& history() const { return history_; }
   // Takes a history of that shape; any other leaves none.
   void load(const at::Tensor& history);
 
  private:
-  void use_exponents(const at::Tensor& exponents);
+  WireCast cast(int64_t bucket, const at::Tensor& gradients, const at::Tensor& wire,
+                const at::Tensor& loss_scale) const;
 
-  int rank_bits_;  // size <= 2^rank_bits_
+  int rank_;
+  int ranks_;
+  int rank_bits_;  // ranks <= 2^rank_bits_
   bool known_ = false;
   at::Tensor history_;
   at::Tensor factors_;
+  at::Tensor scratch_;  // (buckets, 2) int32, for the kernels
 };
 
 }  // namespace longship::comm

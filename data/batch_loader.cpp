@@ -1,13 +1,17 @@
 #include "data/batch_loader.h"
 
 #include <ATen/Functions.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -50,6 +54,10 @@ struct BatchLoader::Impl {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<MicroBatch> ready;  // on the CPU, pinned for a GPU
+  // Of the thread that calls next(): the micro-batch that the copy stream is busy with.
+  std::optional<c10::cuda::CUDAStream> copy_stream;
+  std::optional<MicroBatch> staged;
+  at::cuda::CUDAEvent staged_there;
   std::exception_ptr failure;
   bool finished = false;
   bool stopping = false;
@@ -62,6 +70,9 @@ struct BatchLoader::Impl {
         plan(loader_plan),
         device(target),
         depth(static_cast<size_t>(prefetch)) {
+    if (device.is_cuda()) {
+      copy_stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index());
+    }
     thread = std::thread([this] { prefetch_all(); });
   }
 
@@ -85,7 +96,15 @@ struct BatchLoader::Impl {
     std::vector<int64_t> samples = micro_batch.windows;
     const int64_t filler = real > 0 ? samples.back() : order.at(plan.end_position - 1);
     samples.resize(static_cast<size_t>(plan.micro_batch_size), filler);
-    micro_batch.batch = dataset->gather(Split::kTrain, samples);
+    micro_batch.samples =
+        std::clamp<int64_t>(plan.end_position - step * plan.batch_size, 0, plan.batch_size);
+    if (plan.rows_only) {
+      micro_batch.first_rows = at::empty({plan.micro_batch_size}, at::kLong);
+      auto* rows = micro_batch.first_rows.mutable_data_ptr<int64_t>();
+      for (const int64_t sample : samples) *rows++ = dataset->first_row(Split::kTrain, sample);
+    } else {
+      micro_batch.batch = dataset->gather(Split::kTrain, samples);
+    }
     micro_batch.weight = at::ones({plan.micro_batch_size}, at::kFloat);
     micro_batch.weight.narrow(0, real, plan.micro_batch_size - real).zero_();
     if (device.is_cuda()) {
@@ -95,10 +114,57 @@ struct BatchLoader::Impl {
   }
 
   static std::vector<at::Tensor*> tensors(MicroBatch& micro_batch) {
-    std::vector<at::Tensor*> all = {&micro_batch.batch.past, &micro_batch.batch.target,
-                                    &micro_batch.weight};
-    if (micro_batch.batch.observed.defined()) all.push_back(&micro_batch.batch.observed);
+    std::vector<at::Tensor*> all;
+    for (at::Tensor* tensor :
+         {&micro_batch.batch.past, &micro_batch.batch.target, &micro_batch.batch.observed,
+          &micro_batch.first_rows, &micro_batch.weight}) {
+      if (tensor->defined()) all.push_back(tensor);
+    }
     return all;
+  }
+
+  // The next one that the prefetch thread has made; none where `wait` is false and it is not there
+  // yet, or at the end.
+  std::optional<MicroBatch> take(bool wait) {
+    std::optional<MicroBatch> taken;
+    {
+      std::unique_lock<std::mutex> lock(mutex);
+      if (wait) changed.wait(lock, [this] { return !ready.empty() || finished; });
+      if (ready.empty()) {
+        if (wait && failure) std::rethrow_exception(failure);
+        return taken;
+      }
+      taken = std::move(ready.front());
+      ready.pop_front();
+    }
+    changed.notify_all();
+    return taken;
+  }
+
+  void stage(std::optional<MicroBatch> micro_batch) {
+    if (micro_batch) {
+      const c10::cuda::CUDAStreamGuard guard(*copy_stream);
+      for (at::Tensor* tensor : tensors(*micro_batch)) {
+        *tensor = tensor->to(device, /*non_blocking=*/true);
+      }
+      staged_there.record(*copy_stream);
+    }
+    staged = std::move(micro_batch);
+  }
+
+  // As take(true), on the GPU.
+  std::optional<MicroBatch> take_from_device() {
+    if (!staged) stage(take(/*wait=*/true));
+    std::optional<MicroBatch> taken = std::move(staged);
+    staged.reset();
+    if (taken) {
+      const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(device.index());
+      staged_there.block(stream);
+      // The allocator must not hand the memory to the copy stream's next batch before.
+      for (const at::Tensor* tensor : tensors(*taken)) tensor->record_stream(stream);
+    }
+    stage(take(/*wait=*/false));
+    return taken;
   }
 
   void prefetch_all() {
@@ -137,25 +203,13 @@ BatchLoader::BatchLoader(std::shared_ptr<const Dataset> dataset, SampleOrder ord
 BatchLoader::~BatchLoader() = default;
 
 MicroBatch BatchLoader::next() {
-  MicroBatch micro_batch;
-  {
-    std::unique_lock<std::mutex> lock(impl_->mutex);
-    impl_->changed.wait(lock, [this] { return !impl_->ready.empty() || impl_->finished; });
-    if (impl_->ready.empty()) {
-      if (impl_->failure) std::rethrow_exception(impl_->failure);
-      throw std::out_of_range("the loader has given its last micro-batch, step " +
-                              std::to_string(impl_->plan.end_step - 1));
-    }
-    micro_batch = std::move(impl_->ready.front());
-    impl_->ready.pop_front();
+  std::optional<MicroBatch> micro_batch =
+      impl_->device.is_cuda() ? impl_->take_from_device() : impl_->take(/*wait=*/true);
+  if (!micro_batch) {
+    throw std::out_of_range("the loader has given its last micro-batch, step " +
+                            std::to_string(impl_->plan.end_step - 1));
   }
-  impl_->changed.notify_all();
-  if (impl_->device.is_cuda()) {
-    for (at::Tensor* tensor : Impl::tensors(micro_batch)) {
-      *tensor = tensor->to(impl_->device, /*non_blocking=*/true);
-    }
-  }
-  return micro_batch;
+  return *std::move(micro_batch);
 }
 
 }  // namespace longship::data

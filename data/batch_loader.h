@@ -16,7 +16,9 @@ namespace longship::data {
 struct MicroBatch {
   int64_t step = 0;         // 0-based step of the run
   int64_t micro_batch = 0;  // number within the step
-  Batch batch;
+  int64_t samples = 0;      // of the whole step, over all ranks, without padding
+  Batch batch;              // or else:
+  at::Tensor first_rows;    // (batch,) int64, for DeviceSeries::gather(); undefined with a batch
   // (batch,) float32: 1 for a sample, 0 for padding after the end of the run.
   at::Tensor weight;
   std::vector<int64_t> windows;  // the real ones only, in order
@@ -39,12 +41,14 @@ struct LoaderPlan {
   int64_t batch_size = 0;  // samples of a step over all ranks
   int64_t micro_batch_size = 0;
   int64_t end_position = 0;  // samples of the whole run; positions from here on are padding
+  bool rows_only = false;    // give row numbers in place of batches
 };
 
 // Gathers micro-batches of the training split in a prefetch thread, `depth` ahead, into pinned
-// memory when the device is a GPU; next() copies without blocking, in the order of the current
-// stream. Micro-batches come in the order of steps, then of numbers. A micro-batch that is all
-// padding has weight 0 everywhere and the last real window as its samples.
+// memory when the device is a GPU. From there a stream of its own copies them, one ahead of the one
+// that next() gives, which may be used in the order of the current stream. Micro-batches come in
+// the order of steps, then of numbers. A micro-batch that is all padding has weight 0 everywhere
+// and the last real window as its samples.
 class BatchLoader : public BatchSource {
  public:
   BatchLoader(std::shared_ptr<const Dataset> dataset, SampleOrder order, LoaderPlan plan,

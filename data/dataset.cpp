@@ -69,6 +69,13 @@ struct Dataset::Impl {
     const WindowStart start = index(split).at(window);
     return parts.table.offsets[static_cast<size_t>(start.series)] + start.row;
   }
+  at::Tensor matrix(const ColumnPicker& picker) const {
+    at::Tensor result =
+        at::empty({parts.table.rows(), static_cast<int64_t>(picker.columns.size())}, at::kFloat);
+    picker.copy_rows(parts.table.values.const_data_ptr<float>(), width(), 0, parts.table.rows(),
+                     result.mutable_data_ptr<float>());
+    return result;
+  }
   int64_t width() const { return static_cast<int64_t>(parts.table.columns.size()); }
 };
 
@@ -130,6 +137,18 @@ at::Tensor Dataset::history(Split split, std::span<const int64_t> windows) const
     out += look_back * targets;
   }
   return result;
+}
+
+at::Tensor Dataset::input_matrix() const {
+  return impl_->matrix(impl_->inputs);
+}
+
+at::Tensor Dataset::target_matrix() const {
+  return impl_->matrix(impl_->targets);
+}
+
+int64_t Dataset::first_row(Split split, int64_t window) const {
+  return impl_->first_row(split, window);
 }
 
 WindowPlace Dataset::place(Split split, int64_t window) const {

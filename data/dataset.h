@@ -82,6 +82,12 @@ class Dataset {
   // naive forecasts repeat.
   at::Tensor history(Split split, std::span<const int64_t> windows) const;
   WindowPlace place(Split split, int64_t window) const;
+  // All rows of the input columns, and of the target columns, as gather() takes windows from them:
+  // float32 (rows, columns), normalised, all series one after the other.
+  at::Tensor input_matrix() const;
+  at::Tensor target_matrix() const;
+  // The row of those matrices at which a window begins.
+  int64_t first_row(Split split, int64_t window) const;
 
   const DatasetSpec& spec() const;
   const Normalizer& normalizer() const;

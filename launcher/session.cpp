@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #include <mpi.h>
 
 #include <cstddef>
@@ -147,6 +148,9 @@ void connect_devices(Session& session, const std::string& backend, std::chrono::
   if (index >= 0) {
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
     session.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+    // All of this thread's work: a step cannot be recorded as a graph on CUDA's default stream.
+    c10::cuda::setCurrentCUDAStream(
+        c10::cuda::getStreamFromPool(/*isHighPriority=*/false, session.device.index()));
   }
   session.gradients = gradient_communicator(session, backend, timeout);
 }

@@ -1,26 +1,21 @@
 #include "models/dropout.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Context.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <cstring>
+
+#include "models/dropout_mask.h"
 
 namespace longship::models {
 namespace {
 
-// SplitMix64's finaliser (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-// 2014): close inputs give unrelated outputs.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-uint64_t seed_of(const RandomKey& key, int64_t layer) {
-  uint64_t seed = mix(key.seed);
-  for (int64_t part : {key.step, key.micro_batch, layer}) {
-    seed = mix(seed ^ static_cast<uint64_t>(part));
-  }
-  return seed;
+// The bits of a number in a tensor's type.
+uint64_t bits_of(double value, at::ScalarType type) {
+  const at::Tensor scalar = at::full({}, value, at::TensorOptions().dtype(type));
+  uint64_t bits = 0;
+  std::memcpy(&bits, scalar.const_data_ptr(), scalar.element_size());
+  return bits;
 }
 
 }  // namespace
@@ -29,12 +24,24 @@ at::Tensor dropout(const at::Tensor& x, double probability, const RandomKey& key
   if (probability <= 0) {
     return x;
   }
-  // A generator of its own: the default one's state would depend on what else has drawn from it.
-  at::Generator generator = at::globalContext().defaultGenerator(x.device()).clone();
-  generator.set_current_seed(seed_of(key, layer));
-  const at::Tensor mask =
-      at::empty_like(x, x.options().requires_grad(false)).bernoulli_(1 - probability, generator);
-  return x * mask.div_(1 - probability);
+  const at::Tensor mask = at::empty(x.sizes(), x.options().requires_grad(false));
+  DropoutMask what;
+  what.mask = mask.mutable_data_ptr();
+  what.elements = mask.numel();
+  what.element_bytes = static_cast<int>(mask.element_size());
+  what.keep = 1 - probability;
+  what.kept = bits_of(1 / what.keep, x.scalar_type());
+  what.seed = key.seed;
+  what.layer = layer;
+  const at::Tensor counters =
+      key.counters.defined() ? key.counters : at::zeros({2}, x.options().dtype(at::kLong));
+  what.counters = counters.const_data_ptr<int64_t>();
+  if (x.is_cpu()) {
+    write_mask_cpu(what);
+  } else {
+    write_mask_cuda(what, c10::cuda::getCurrentCUDAStream(x.device().index()));
+  }
+  return x * mask;
 }
 
 }  // namespace longship::models

@@ -12,8 +12,9 @@ namespace longship::models {
 // so that they do not depend on how many ranks share a step.
 struct RandomKey {
   uint64_t seed = 0;
-  int64_t step = 0;
-  int64_t micro_batch = 0;
+  // (2,) int64 on the inputs' device: step, micro-batch. In memory rather than in numbers, so that
+  // a step that was captured in a CUDA graph sees those of each replay. Undefined: zeros.
+  at::Tensor counters;
 };
 
 // What a model sees. All float32 or the compute dtype, all on one device; normalised values.

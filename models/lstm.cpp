@@ -45,34 +45,55 @@ void LstmForecaster::initialise() {
 }
 
 void LstmForecaster::on_device() {
-  // cuDNN wants the weights in one piece; without it every forward would copy them there.
-  if (head_->weight.is_cuda()) {
-    lstm_->flatten_parameters();
+  // cuDNN wants the weights of a call in one piece; without it every forward would copy them there.
+  if (!head_->weight.is_cuda()) {
+    return;
   }
+  if (!layer_by_layer()) {
+    lstm_->flatten_parameters();
+    return;
+  }
+  const torch::NoGradGuard no_grad;
+  constexpr int64_t kCudnnLstm = 2;  // cudnnRNNMode_t
+  constexpr int64_t kWeightsOfLayer = 4;
+  for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
+    at::_cudnn_rnn_flatten_weight(weights_of(layer), kWeightsOfLayer,
+                                  layer == 0 ? shape_.inputs : options_.hidden_size, kCudnnLstm,
+                                  options_.hidden_size, /*proj_size=*/0, /*num_layers=*/1,
+                                  /*batch_first=*/true, /*bidirectional=*/false);
+  }
+}
+
+bool LstmForecaster::layer_by_layer() const {
+  return options_.dropout > 0 && options_.num_layers > 1;
+}
+
+// weight_ih, weight_hh, bias_ih, bias_hh.
+std::vector<at::Tensor> LstmForecaster::weights_of(int64_t layer) const {
+  const std::vector<at::Tensor> all = lstm_->all_weights();
+  const auto first = all.begin() + 4 * layer;
+  return {first, first + 4};
 }
 
 // One call for all layers, or, with dropout, one a layer with masks of our own: cuDNN's multi-layer
 // LSTM keeps its dropout state to itself, and a mask must follow from (seed, step, micro-batch,
 // layer) alone.
 at::Tensor LstmForecaster::run_layers(const Inputs& inputs) {
-  const at::Tensor& past = inputs.past;
-  const bool masked = is_training() && options_.dropout > 0 && options_.num_layers > 1;
-  const int64_t layers_per_call = masked ? 1 : options_.num_layers;
-  const std::vector<at::Tensor> weights = lstm_->all_weights();
-  const at::Tensor zeros =
-      at::zeros({layers_per_call, past.size(0), options_.hidden_size}, past.options());
-  if (!masked) {
-    return std::get<0>(at::lstm(past, {zeros, zeros}, weights, /*has_biases=*/true,
-                                options_.num_layers, /*dropout=*/0.0, is_training(),
-                                /*bidirectional=*/false, /*batch_first=*/true));
+  const auto run = [&](const at::Tensor& sequence, const std::vector<at::Tensor>& weights,
+                       int64_t layers) {
+    const at::Tensor zeros =
+        at::zeros({layers, sequence.size(0), options_.hidden_size}, inputs.past.options());
+    return std::get<0>(at::lstm(sequence, {zeros, zeros}, weights, /*has_biases=*/true, layers,
+                                /*dropout=*/0.0, is_training(), /*bidirectional=*/false,
+                                /*batch_first=*/true));
+  };
+  if (!layer_by_layer()) {
+    return run(inputs.past, lstm_->all_weights(), options_.num_layers);
   }
-  at::Tensor sequence = past;
+  at::Tensor sequence = inputs.past;
   for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
-    const auto first = weights.begin() + 4 * layer;
-    sequence =
-        std::get<0>(at::lstm(sequence, {zeros, zeros}, std::vector<at::Tensor>(first, first + 4),
-                             true, 1, 0.0, true, false, true));
-    if (layer + 1 < options_.num_layers) {
+    sequence = run(sequence, weights_of(layer), 1);
+    if (is_training() && layer + 1 < options_.num_layers) {
       sequence = dropout(sequence, options_.dropout, inputs.random, layer);
     }
   }

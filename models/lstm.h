@@ -41,6 +41,9 @@ class LstmForecaster : public Forecaster {
  private:
   void initialise();
   at::Tensor run_layers(const Inputs& inputs);
+  // Whether each layer is a call of its own.
+  bool layer_by_layer() const;
+  std::vector<at::Tensor> weights_of(int64_t layer) const;
 
   LstmOptions options_;
   ModelShape shape_;

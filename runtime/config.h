@@ -31,6 +31,7 @@ struct Config {
     std::string normalize;
     data::MissingPolicy missing = data::MissingPolicy::kError;
     bool shuffle = true;
+    std::string residence;  // auto, device, host
   } data;
 
   struct Model {
@@ -48,6 +49,7 @@ struct Config {
     std::vector<double> quantiles;
     double clip_norm = 0;  // 0: off
     int64_t max_skipped = 0;
+    std::string graph;  // auto, on, off
   } train;
 
   struct Optimizer {

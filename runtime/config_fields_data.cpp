@@ -115,6 +115,12 @@ std::vector<Field> data_fields() {
             {.fallback = "true",
              .meaning = "Windows are trained in a new random order each epoch.",
              .change = Change::kFixed}),
+      field("data.residence", LONGSHIP_SETTING(data.residence),
+            {.fallback = "auto",
+             .choices = {"auto", "device", "host"},
+             .meaning = "Where windows are cut out: on the GPU, from series in its memory, or by "
+                        "the host, which sends them; auto: on the GPU if the series take at most a "
+                        "quarter of its free memory."}),
   };
 }
 

@@ -71,6 +71,13 @@ std::vector<Field> train_fields() {
              .maximum = kMany,
              .unit = "steps",
              .meaning = "Skipped or non-finite steps in a row after which the run has diverged."}),
+      field(
+          "train.graph", LONGSHIP_SETTING(train.graph),
+          {.fallback = "auto",
+           .choices = {"auto", "on", "off"},
+           .meaning = "Run the whole step as a CUDA graph; auto: on GPUs, unless the model cannot "
+                      "be captured; on: end with an error then.",
+           .synonyms = {"cuda_graph", "cudagraph", "compile"}}),
   };
 }
 

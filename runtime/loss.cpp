@@ -19,7 +19,7 @@ at::Tensor mean_per_sample(const at::Tensor& elements) {
 
 }  // namespace
 
-SampleLoss make_loss(const Config::Train& train) {
+SampleLoss make_loss(const Config::Train& train, c10::Device device) {
   if (train.loss == "mae") {
     return [](const at::Tensor& forecast, const at::Tensor& target) {
       return mean_per_sample(error_of(forecast, target).abs());
@@ -33,8 +33,9 @@ SampleLoss make_loss(const Config::Train& train) {
     };
   }
   if (train.loss == "quantile") {
-    return [quantiles = train.quantiles](const at::Tensor& forecast, const at::Tensor& target) {
-      const at::Tensor q = at::tensor(quantiles, at::kDouble).to(forecast.device(), at::kFloat);
+    // Made once: a captured step may not copy from the host's memory.
+    const at::Tensor levels = at::tensor(train.quantiles, at::kDouble).to(device, at::kFloat);
+    return [q = levels](const at::Tensor& forecast, const at::Tensor& target) {
       const at::Tensor under = -error_of(forecast, target);
       return mean_per_sample(at::maximum(q * under, (q - 1) * under));
     };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <functional>
 #include <string>
@@ -15,8 +16,8 @@ namespace longship::runtime {
 using SampleLoss = std::function<at::Tensor(const at::Tensor& forecast, const at::Tensor& target)>;
 
 // mse, mae, huber (quadratic within `huber_delta`, as torch.nn.HuberLoss) or quantile (pinball
-// loss, one output a quantile).
-SampleLoss make_loss(const Config::Train& train);
+// loss, one output a quantile). device: where forecasts will be.
+SampleLoss make_loss(const Config::Train& train, c10::Device device);
 
 // Outputs of a model that trains with this loss: 1, or the number of quantiles.
 int64_t outputs_of(const Config::Train& train);

@@ -38,18 +38,17 @@ class GroupedOptimizer : public Optimizer {
 
   std::vector<OptimizerSlot> slots() override { return slots_; }
 
-  void step(const at::Tensor& lr, const at::Tensor& applied, const at::Tensor& found_inf) override {
+  void step(const Decision& decision) override {
     const at::NoGradGuard no_grad;
     for (Group& group : groups_) {
       if (!group.parameters.empty()) {
-        step_group(group, lr, applied, found_inf);
+        step_group(group, decision);
       }
     }
   }
 
  protected:
-  virtual void step_group(Group& group, const at::Tensor& lr, const at::Tensor& applied,
-                          const at::Tensor& found_inf) = 0;
+  virtual void step_group(Group& group, const Decision& decision) = 0;
   const Config::Optimizer& config() const { return config_; }
 
  private:
@@ -64,13 +63,12 @@ class AdamW final : public GroupedOptimizer {
       : GroupedOptimizer(config, std::move(parameters), {"exp_avg", "exp_avg_sq"}) {}
 
  protected:
-  void step_group(Group& group, const at::Tensor& lr, const at::Tensor& applied,
-                  const at::Tensor& found_inf) override {
+  void step_group(Group& group, const Decision& decision) override {
     // The kernel wants a step count for each parameter and only reads it: one serves all.
-    const std::vector<at::Tensor> steps(group.parameters.size(), applied);
-    at::_fused_adamw_(group.parameters, group.gradients, group.first, group.second, {}, steps, lr,
-                      config().beta1, config().beta2, group.weight_decay, config().eps,
-                      /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{}, found_inf);
+    const std::vector<at::Tensor> steps(group.parameters.size(), decision.step_number);
+    at::_fused_adamw_(group.parameters, group.gradients, group.first, group.second, {}, steps,
+                      decision.lr, config().beta1, config().beta2, group.weight_decay, config().eps,
+                      /*amsgrad=*/false, /*maximize=*/false, decision.divisor, decision.found_inf);
   }
 };
 
@@ -82,13 +80,13 @@ class Sgd final : public GroupedOptimizer {
                                              : std::vector<std::string>{}) {}
 
  protected:
-  void step_group(Group& group, const at::Tensor& lr, const at::Tensor& /*applied*/,
-                  const at::Tensor& found_inf) override {
+  void step_group(Group& group, const Decision& decision) override {
     // A momentum buffer of zeros makes the first step equal to torch.optim.SGD's, which sets the
     // buffer to the gradient, and needs no host-side "is this the first applied step".
     at::_fused_sgd_(group.parameters, group.gradients, group.first, group.weight_decay,
-                    config().momentum, lr, /*dampening=*/0.0, /*nesterov=*/false,
-                    /*maximize=*/false, /*is_first_step=*/false, /*grad_scale=*/{}, found_inf);
+                    config().momentum, decision.lr, /*dampening=*/0.0, /*nesterov=*/false,
+                    /*maximize=*/false, /*is_first_step=*/false, decision.divisor,
+                    decision.found_inf);
   }
 };
 

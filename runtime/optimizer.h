@@ -23,15 +23,20 @@ struct OptimizerSlot {
 };
 
 // Changes parameters in place by their .grad. Everything that decides a step lies on the device:
-// the learning rate, the count of applied steps, and found_inf, with which a step does nothing.
+// the learning rate, the count of applied steps, by what gradients are divided before they are
+// used, and found_inf, with which a step does nothing.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // lr: float32 scalar. applied: float32 scalar, number of this step when it is applied (1-based,
-  // for Adam's bias correction). found_inf: float32 scalar.
-  virtual void step(const at::Tensor& lr, const at::Tensor& applied,
-                    const at::Tensor& found_inf) = 0;
+  // Each a float32 scalar on the parameters' device.
+  struct Decision {
+    at::Tensor lr;
+    at::Tensor step_number;  // of this step when it is applied, 1-based, for Adam's bias correction
+    at::Tensor divisor;      // of the gradients
+    at::Tensor found_inf;    // 1: do nothing
+  };
+  virtual void step(const Decision& decision) = 0;
 
   // State that a checkpoint keeps; writing into the tensors restores it.
   virtual std::vector<OptimizerSlot> slots() = 0;

@@ -104,20 +104,6 @@ LossScaler::LossScaler(PrecisionMode mode, double init_scale, int64_t growth_int
   const auto options = at::TensorOptions().device(device);
   scale_ = at::full({}, enabled_ ? init_scale : 1.0, options.dtype(at::kFloat));
   growth_tracker_ = at::zeros({}, options.dtype(at::kInt));
-  found_inf_ = at::zeros({}, options.dtype(at::kFloat));
-}
-
-void LossScaler::unscale(const std::vector<at::Tensor>& gradients) {
-  found_inf_.zero_();
-  at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf_, scale_.reciprocal());
-}
-
-void LossScaler::update() {
-  if (enabled_) {
-    at::_amp_update_scale_(scale_, growth_tracker_, found_inf_, /*scale_growth_factor=*/2.0,
-                           /*scale_backoff_factor=*/0.5, growth_interval_);
-    scale_.clamp_(kFloor);
-  }
 }
 
 LossScalerState LossScaler::state() const {

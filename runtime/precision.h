@@ -44,9 +44,9 @@ struct LossScalerState {
   int64_t growth_tracker = 0;
 };
 
-// The dynamic loss scale of FP16, on the device: halves on overflow, doubles after growth_interval
-// good steps. With other modes the scale is 1 and stays so, but found_inf still guards the
-// optimizer.
+// The dynamic loss scale of FP16, on the device, where runtime/step_finish.h moves it: it halves on
+// overflow and doubles after growth_interval good steps. With other modes the scale is 1 and stays
+// so.
 class LossScaler {
  public:
   static constexpr double kFloor = 1.0 / 65536;
@@ -54,14 +54,9 @@ class LossScaler {
   LossScaler(PrecisionMode mode, double init_scale, int64_t growth_interval, c10::Device device);
 
   bool enabled() const { return enabled_; }
-  // float32 scalars on the device.
-  const at::Tensor& scale() const { return scale_; }
-  const at::Tensor& found_inf() const { return found_inf_; }
-
-  // Divides the gradients by the scale and sets found_inf to 1 where one is not finite, else 0.
-  void unscale(const std::vector<at::Tensor>& gradients);
-  // Moves the scale after the step that unscale() looked at.
-  void update();
+  const at::Tensor& scale() const { return scale_; }                    // float32 scalar
+  const at::Tensor& growth_tracker() const { return growth_tracker_; }  // int32 scalar
+  int64_t growth_interval() const { return growth_interval_; }
 
   LossScalerState state() const;  // synchronises
   void load_state(const LossScalerState& state);
@@ -70,8 +65,7 @@ class LossScaler {
   bool enabled_;
   int64_t growth_interval_;
   at::Tensor scale_;
-  at::Tensor growth_tracker_;  // int32
-  at::Tensor found_inf_;
+  at::Tensor growth_tracker_;
 };
 
 }  // namespace longship::runtime

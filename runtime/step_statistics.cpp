@@ -5,6 +5,9 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <chrono>
+#include <utility>
+
+#include "runtime/step_finish.h"
 
 namespace longship::runtime {
 
@@ -12,45 +15,26 @@ struct StatisticsPipe::Entry {
   int64_t step = 0;
   std::chrono::steady_clock::time_point ended;
   at::Tensor numbers;
-  std::chrono::steady_clock::time_point comm_begin;
-  std::chrono::steady_clock::time_point comm_end;
-  at::cuda::CUDAEvent comm_begin_event{cudaEventDefault};
-  at::cuda::CUDAEvent comm_end_event{cudaEventDefault};
   at::cuda::CUDAEvent ready{cudaEventDisableTiming};
 };
 
-StatisticsPipe::StatisticsPipe(c10::Device device)
-    : device_(device), current_(std::make_unique<Entry>()) {}
+StatisticsPipe::StatisticsPipe(c10::Device device) : device_(device) {}
 
 StatisticsPipe::~StatisticsPipe() = default;
 
-void StatisticsPipe::communication_begins() {
-  if (device_.is_cuda()) {
-    current_->comm_begin_event.record();
-  }
-  current_->comm_begin = std::chrono::steady_clock::now();
-}
-
-void StatisticsPipe::communication_ends() {
-  if (device_.is_cuda()) {
-    current_->comm_end_event.record();
-  }
-  current_->comm_end = std::chrono::steady_clock::now();
-}
-
 void StatisticsPipe::push(int64_t step, const at::Tensor& numbers) {
-  current_->step = step;
-  current_->ended = std::chrono::steady_clock::now();
+  auto entry = std::make_unique<Entry>();
+  entry->step = step;
+  entry->ended = std::chrono::steady_clock::now();
   if (device_.is_cuda()) {
-    current_->numbers =
-        at::empty({kColumns}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
-    current_->numbers.copy_(numbers, /*non_blocking=*/true);
-    current_->ready.record();
+    entry->numbers =
+        at::empty(numbers.sizes(), at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+    entry->numbers.copy_(numbers, /*non_blocking=*/true);
+    entry->ready.record();
   } else {
-    current_->numbers = numbers.clone();
+    entry->numbers = numbers.clone();
   }
-  under_way_.push_back(std::move(current_));
-  current_ = std::make_unique<Entry>();
+  under_way_.push_back(std::move(entry));
 }
 
 std::optional<StepStatistics> StatisticsPipe::pop(bool all) {
@@ -59,24 +43,21 @@ std::optional<StepStatistics> StatisticsPipe::pop(bool all) {
   }
   const std::unique_ptr<Entry> entry = std::move(under_way_.front());
   under_way_.pop_front();
-  StepStatistics statistics;
   if (device_.is_cuda()) {
     entry->ready.synchronize();
-    statistics.exposed_comm_ms = entry->comm_begin_event.elapsed_time(entry->comm_end_event);
-  } else {
-    statistics.exposed_comm_ms =
-        std::chrono::duration<double, std::milli>(entry->comm_end - entry->comm_begin).count();
   }
   const double* numbers = entry->numbers.const_data_ptr<double>();
+  StepStatistics statistics;
   statistics.step = entry->step;
   statistics.ended = entry->ended;
-  statistics.loss = numbers[kLoss];
-  statistics.grad_norm = numbers[kGradNorm];
-  statistics.skipped = numbers[kSkipped] != 0;
-  statistics.loss_scale = numbers[kLossScale];
-  statistics.lr = numbers[kLr];
-  statistics.applied = static_cast<int64_t>(numbers[kApplied]);
-  statistics.consecutive_skips = static_cast<int64_t>(numbers[kConsecutiveSkips]);
+  statistics.loss = numbers[StepFinish::kLoss];
+  statistics.grad_norm = numbers[StepFinish::kGradNorm];
+  statistics.skipped = numbers[StepFinish::kSkipped] != 0;
+  statistics.loss_scale = numbers[StepFinish::kLossScale];
+  statistics.lr = numbers[StepFinish::kLr];
+  statistics.applied = static_cast<int64_t>(numbers[StepFinish::kApplied]);
+  statistics.consecutive_skips = static_cast<int64_t>(numbers[StepFinish::kConsecutiveSkips]);
+  statistics.exposed_comm_ms = numbers[StepFinish::kExposedCommMs];
   return statistics;
 }
 

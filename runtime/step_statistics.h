@@ -32,27 +32,12 @@ struct StepStatistics {
 class StatisticsPipe {
  public:
   static constexpr size_t kStepsAhead = 2;
-  // Order of the numbers in the tensor given to push().
-  enum Column {
-    kLoss,
-    kGradNorm,
-    kSkipped,
-    kLossScale,
-    kLr,
-    kApplied,
-    kConsecutiveSkips,
-    kColumns
-  };
-
   explicit StatisticsPipe(c10::Device device);
   ~StatisticsPipe();
   StatisticsPipe(const StatisticsPipe&) = delete;
   StatisticsPipe& operator=(const StatisticsPipe&) = delete;
 
-  // Around the wait for gradients of the step that comes next into push().
-  void communication_begins();
-  void communication_ends();
-  // numbers: (kColumns,) float64 on the device.
+  // numbers: float64 (StepFinish::kColumns,) on the device, free to change after the call.
   void push(int64_t step, const at::Tensor& numbers);
 
   // The oldest step's statistics once more than kStepsAhead steps are under way, or, with `all`,
@@ -62,7 +47,6 @@ class StatisticsPipe {
  private:
   struct Entry;
   c10::Device device_;
-  std::unique_ptr<Entry> current_;
   std::deque<std::unique_ptr<Entry>> under_way_;
 };
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "comm/error.h"
-#include "runtime/schedule.h"
 
 namespace longship::runtime {
 
@@ -17,66 +16,59 @@ TrainStep::TrainStep(StepParts parts, const Config& config, BatchPlan plan, Prec
       plan_(std::move(plan)),
       precision_(precision),
       fault_(std::move(fault)),
-      loss_(make_loss(config.train)),
-      seed_(static_cast<uint64_t>(config.run.seed)),
-      clip_norm_(config.train.clip_norm),
-      learning_rates_(
-          learning_rate_table(config.optimizer, config.schedule, plan_.total_steps, parts.device)) {
-  const auto options = at::TensorOptions().device(parts.device);
-  applied_ = at::zeros({1}, options.dtype(at::kLong));
-  consecutive_skips_ = at::zeros({}, options.dtype(at::kFloat));
-  loss_sum_ = at::zeros({}, options.dtype(at::kFloat));
+      loss_(make_loss(config.train, parts.device)),
+      inputs_(static_cast<uint64_t>(config.run.seed), parts.device, parts.series),
+      scalars_(config, plan_.total_steps, parts.scaler, parts.device) {
   parts_.reducer.set_loss_scale(parts_.scaler.scale());
 }
 
-// This micro-batch's share of the step's mean loss. Every sample of the step weighs the same, so a
-// full micro-batch's mean weighs 1 / G, and padding at the end of the run weighs nothing.
-at::Tensor TrainStep::loss_of(int64_t step, const data::MicroBatch& batch) {
-  models::Inputs inputs;
-  inputs.past = batch.batch.past;
-  inputs.random = {seed_, step, batch.micro_batch};
+TrainStep::~TrainStep() = default;
+
+// The share of the micro-batch in place in the step's mean loss. Every sample of the step weighs
+// the same, so a full micro-batch's mean weighs 1 / G, and padding at the end of the run weighs
+// nothing.
+at::Tensor TrainStep::loss_of_inputs() {
+  inputs_.gather();
   models::Forecast forecast;
   {
     const AutocastGuard autocast(precision_, parts_.device);
-    forecast = parts_.model.forward(inputs);
+    forecast = parts_.model.forward(inputs_.model_inputs());
   }
-  const at::Tensor per_sample = loss_(forecast.values, batch.batch.target);
-  return (per_sample * batch.weight).sum() / static_cast<double>(plan_.samples(step));
+  const at::Tensor per_sample = loss_(forecast.values, inputs_.target());
+  return (per_sample * inputs_.weight()).sum() / inputs_.samples();
 }
 
-void TrainStep::accumulate(int64_t step, data::BatchSource& source) {
-  const int64_t micro_steps = plan_.micro_steps();
-  for (int64_t m = 0; m < micro_steps; ++m) {
-    const data::MicroBatch batch = source.next();
-    fault_.strike(step + 1);
-    parts_.reducer.begin_micro_step(/*last=*/m + 1 == micro_steps);
-    at::Tensor loss = loss_of(step, batch);
-    if (fault_.overflow(step + 1)) {
-      loss = loss * std::numeric_limits<float>::infinity();
-    }
-    (loss * parts_.scaler.scale()).backward();
-    loss_sum_.add_(loss.detach());
+void TrainStep::micro_step(bool last, bool overflow) {
+  parts_.reducer.begin_micro_step(last);
+  at::Tensor loss = loss_of_inputs();
+  if (overflow) {
+    loss = loss * std::numeric_limits<float>::infinity();
   }
+  (loss * parts_.scaler.scale()).backward();
+  scalars_.loss_sum().add_(loss.detach());
 }
 
-// Scales the gradients so that their global norm is at most clip_norm (as
-// torch.nn.utils.clip_grad_norm_ does) and returns the norm before.
-at::Tensor TrainStep::clip() {
-  const std::vector<at::Tensor>& buckets = parts_.reducer.buckets();
-  const at::Tensor norm = at::stack(at::_foreach_norm(buckets)).norm();
-  if (clip_norm_ > 0) {
-    const at::Tensor factor = (clip_norm_ / (norm + 1e-6)).clamp_max(1.0);
-    at::_foreach_mul_(buckets, factor);
-  }
-  return norm;
+// What follows once the gradients are reduced.
+void TrainStep::apply() {
+  const at::NoGradGuard no_grad;
+  scalars_.finish(parts_.reducer.storage());
+  parts_.optimizer.step(scalars_.decision());
 }
 
-void TrainStep::run(int64_t step, data::BatchSource& source, StatisticsPipe& pipe) {
-  parts_.reducer.zero();
-  loss_sum_.zero_();
+data::MicroBatch TrainStep::next(int64_t step, data::BatchSource& source) {
+  data::MicroBatch batch = source.next();
+  fault_.strike(step + 1);
+  return batch;
+}
+
+void TrainStep::run_eagerly(int64_t step, data::BatchSource& source) {
   if (!failure_) {
     try {
-      accumulate(step, source);
+      const int64_t micro_steps = plan_.micro_steps();
+      for (int64_t m = 0; m < micro_steps; ++m) {
+        inputs_.load(next(step, source));
+        micro_step(/*last=*/m + 1 == micro_steps, fault_.overflow(step + 1));
+      }
     } catch (const comm::CommError&) {
       throw;
     } catch (...) {
@@ -86,32 +78,101 @@ void TrainStep::run(int64_t step, data::BatchSource& source, StatisticsPipe& pip
   if (failure_) {
     parts_.reducer.poison();
   }
-  pipe.communication_begins();
+  scalars_.wait_begins();
   parts_.reducer.finalize();
-  pipe.communication_ends();
-
-  const at::NoGradGuard no_grad;
-  const at::Tensor scale_used = parts_.scaler.scale().clone();
-  parts_.scaler.unscale(parts_.reducer.buckets());
-  const at::Tensor norm = clip();
-  const at::Tensor lr = learning_rates_.index_select(0, applied_).squeeze(0);
-  const at::Tensor& skipped = parts_.scaler.found_inf();
-  parts_.optimizer.step(lr, (applied_ + 1).to(at::kFloat).squeeze(0), skipped);
-  // A skipped step counts neither for the schedule nor for Adam's bias correction.
-  applied_.add_(1 - skipped.to(at::kLong));
-  consecutive_skips_.add_(1).mul_(skipped);
-  parts_.scaler.update();
-
-  pipe.push(step + 1,
-            at::stack({loss_sum_.to(at::kDouble), norm.to(at::kDouble), skipped.to(at::kDouble),
-                       scale_used.to(at::kDouble), lr.to(at::kDouble),
-                       applied_.squeeze(0).to(at::kDouble), consecutive_skips_.to(at::kDouble)}));
+  scalars_.wait_ends();
+  apply();
 }
 
-std::string TrainStep::diagnose(int64_t step, const data::MicroBatch& batch) {
+void TrainStep::replay(int64_t step, data::BatchSource& source) {
+  const int64_t micro_steps = plan_.micro_steps();
+  try {
+    for (int64_t m = 0; m + 1 < micro_steps; ++m) {
+      inputs_.load(next(step, source));
+      micro_->replay();
+    }
+    inputs_.load(next(step, source));
+  } catch (...) {
+    // Nothing has been sent in this step, so it can be ended as any other failed one.
+    failure_ = std::current_exception();
+    run_eagerly(step, source);
+    return;
+  }
+  last_->replay();
+  if (rest_) {
+    parts_.reducer.communicate();
+    rest_->replay();
+  }
+}
+
+void TrainStep::run(int64_t step, data::BatchSource& source, StatisticsPipe& pipe) {
+  parts_.reducer.zero();
+  scalars_.loss_sum().zero_();
+  if (recorded() && !failure_ && !fault_.overflow(step + 1)) {
+    replay(step, source);
+  } else {
+    run_eagerly(step, source);
+  }
+  pipe.push(step + 1, scalars_.numbers());
+}
+
+std::string TrainStep::record(bool capturable) {
+  if (failure_) {
+    return "this rank has failed";
+  }
+  std::string reason;
+  comm::GradientReducer& reducer = parts_.reducer;
+  try {
+    const std::shared_ptr<StepGraph::Pool> pool = StepGraph::make_pool();
+    const auto graph = [&](const std::function<void()>& work) {
+      return std::make_unique<StepGraph>(pool, parts_.device, work);
+    };
+    reducer.zero();
+    if (plan_.micro_steps() > 1) {
+      micro_ = graph([this] { micro_step(/*last=*/false, /*overflow=*/false); });
+    }
+    if (capturable) {
+      last_ = graph([&] {
+        micro_step(/*last=*/true, /*overflow=*/false);
+        scalars_.wait_begins();
+        reducer.finalize();
+        scalars_.wait_ends();
+        apply();
+      });
+    } else {
+      reducer.set_overlap(false);
+      last_ = graph([&] {
+        micro_step(/*last=*/true, /*overflow=*/false);
+        reducer.pack();
+        scalars_.wait_begins();
+      });
+      rest_ = graph([&] {
+        scalars_.wait_ends();
+        reducer.unpack();
+        apply();
+      });
+    }
+  } catch (const std::exception& error) {
+    drop_graphs();
+    reason = error.what();
+    reason = reason.substr(0, reason.find('\n'));
+  }
+  reducer.set_overlap(true);
+  reducer.zero();
+  return reason;
+}
+
+void TrainStep::drop_graphs() {
+  micro_.reset();
+  last_.reset();
+  rest_.reset();
+}
+
+std::string TrainStep::diagnose(const data::MicroBatch& batch) {
   parts_.reducer.zero();
   parts_.reducer.begin_micro_step(/*last=*/false);
-  const at::Tensor loss = loss_of(step, batch);
+  inputs_.load(batch);
+  const at::Tensor loss = loss_of_inputs();
   const std::string where = " of micro-batch " + std::to_string(batch.micro_batch);
   if (!loss.isfinite().item<bool>()) {
     return "the loss" + where + (loss.isnan().item<bool>() ? " is not a number" : " is infinite");
@@ -124,14 +185,6 @@ std::string TrainStep::diagnose(int64_t step, const data::MicroBatch& batch) {
     }
   }
   return "";
-}
-
-int64_t TrainStep::applied() const {
-  return applied_.item<int64_t>();
-}
-
-void TrainStep::set_applied(int64_t applied) {
-  applied_.fill_(applied);
 }
 
 }  // namespace longship::runtime

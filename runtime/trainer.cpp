@@ -1,6 +1,8 @@
 #include "runtime/trainer.h"
 
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDAException.h>
+#include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cmath>
@@ -72,15 +74,72 @@ Trainer::Trainer(TrainerParts parts)
       log_every_(parts_.config.log.every_steps > 0 ? parts_.config.log.every_steps
                                                    : kDefaultLogEvery) {
   collectively(parts_.context.host, parts_.context.host_name, [this] {
-    train_step_ = std::make_unique<TrainStep>(
-        StepParts{*parts_.model, *reducer_, *optimizer_, scaler_, parts_.context.device},
-        parts_.config, parts_.plan, parts_.precision,
-        FaultInjection::from_environment(parts_.context.rank()));
+    place_data();
+    train_step_ =
+        std::make_unique<TrainStep>(StepParts{*parts_.model, *reducer_, *optimizer_, scaler_,
+                                              parts_.context.device, series_.get()},
+                                    parts_.config, parts_.plan, parts_.precision,
+                                    FaultInjection::from_environment(parts_.context.rank()));
   });
   check_equal_start();
 }
 
 Trainer::~Trainer() = default;
+
+// On a GPU the series go into its memory if they leave most of it to the training; then the host
+// sends row numbers in place of windows.
+void Trainer::place_data() {
+  const c10::Device device = parts_.context.device;
+  const std::string& residence = parts_.config.data.residence;
+  const bool graph_on = parts_.config.train.graph == "on";
+  if (!device.is_cuda()) {
+    if (graph_on || residence == "device") {
+      throw ConfigError(std::string(graph_on ? "train.graph: on" : "data.residence: device") +
+                        " needs a GPU, and this run trains on CPUs: set it to auto");
+    }
+    return;
+  }
+  to_record_ = parts_.config.train.graph != "off";
+  constexpr int64_t kShare = 4;
+  size_t free_bytes = 0;
+  size_t all_bytes = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &all_bytes));
+  const int64_t bytes = data::DeviceSeries::bytes_for(*parts_.dataset);
+  const bool fits = bytes <= static_cast<int64_t>(free_bytes) / kShare;
+  if (residence == "device" || (residence == "auto" && fits)) {
+    series_ = std::make_unique<data::DeviceSeries>(*parts_.dataset, device);
+  }
+}
+
+data::LoaderPlan Trainer::loader_plan(int64_t first_step) const {
+  data::LoaderPlan plan = parts_.plan.loader_plan(first_step);
+  plan.rows_only = series_ != nullptr;
+  return plan;
+}
+
+// See Note [Whole-step graphs]. All ranks reach it after the same number of steps.
+void Trainer::record_step() {
+  to_record_ = false;
+  const std::string reason = train_step_->record(parts_.context.gradients.capturable());
+  const std::vector<std::string> reasons = comm::all_gather_text(parts_.context.host, reason);
+  for (size_t rank = 0; rank < reasons.size(); ++rank) {
+    if (reasons[rank].empty()) continue;
+    // One way for all, so that a step takes the same time everywhere.
+    train_step_->drop_graphs();
+    const std::string text =
+        "the step cannot run as a CUDA graph: rank " + std::to_string(rank) + ": " + reasons[rank];
+    if (parts_.config.train.graph == "on") {
+      throw AgreedError(ExitCode::kInput, text + "; set train.graph to auto to train eagerly");
+    }
+    parts_.context.log->warn("graph=off: {}; training goes on eagerly", text);
+    return;
+  }
+  parts_.context.log->info(
+      "graph=on: from step {} on the whole step runs as a CUDA graph{}", step_ + 1,
+      parts_.context.gradients.capturable()
+          ? ""
+          : " in two parts around the communication over " + parts_.context.gradients.backend());
+}
 
 // A rank that starts from other weights would never be noticed: gradients are averaged all the
 // same.
@@ -104,8 +163,7 @@ ExitCode Trainer::run() {
   parts_.model->train();
   saved_at_ = std::chrono::steady_clock::now();
   interval_.begin = saved_at_;
-  data::BatchLoader loader(parts_.dataset, order_, parts_.plan.loader_plan(step_),
-                           parts_.context.device);
+  data::BatchLoader loader(parts_.dataset, order_, loader_plan(step_), parts_.context.device);
   std::unique_ptr<RecordedSource> source;
   collectively(parts_.context.host, parts_.context.host_name,
                [&] { source = std::make_unique<RecordedSource>(loader, parts_.order_log); });
@@ -114,7 +172,11 @@ ExitCode Trainer::run() {
   }
 
   while (!finished()) {
+    if (to_record_ && steps_run_ >= TrainStep::kEagerSteps) {
+      record_step();
+    }
     train_step_->run(step_, *source, pipe_);
+    ++steps_run_;
     ++step_;
     take_statistics(/*all=*/false);
     cast_votes();
@@ -207,11 +269,11 @@ void Trainer::end_as_diverged(const StepStatistics& last) {
   agree(parts_.context.host, parts_.context.host_name, failure());
   std::string finding;
   collectively(parts_.context.host, parts_.context.host_name, [&] {
-    data::LoaderPlan plan = parts_.plan.loader_plan(last.step - 1);
+    data::LoaderPlan plan = loader_plan(last.step - 1);
     plan.end_step = last.step;
     data::BatchLoader loader(parts_.dataset, order_, plan, parts_.context.device);
     for (int64_t m = 0; m < parts_.plan.micro_steps() && finding.empty(); ++m) {
-      finding = train_step_->diagnose(last.step - 1, loader.next());
+      finding = train_step_->diagnose(loader.next());
     }
   });
   const std::vector<std::string> findings = comm::all_gather_text(parts_.context.host, finding);

@@ -11,6 +11,7 @@
 #include "comm/gradient_reducer.h"
 #include "data/batch_loader.h"
 #include "data/dataset.h"
+#include "data/device_series.h"
 #include "models/forecaster.h"
 #include "runtime/batch_plan.h"
 #include "runtime/checkpoint.h"
@@ -86,6 +87,9 @@ class Trainer {
   };
 
   void check_equal_start();
+  void place_data();
+  data::LoaderPlan loader_plan(int64_t first_step) const;
+  void record_step();
   void take_statistics(bool all);
   void log_interval(const StepStatistics& last);
   [[noreturn]] void end_as_diverged(const StepStatistics& last);
@@ -104,7 +108,10 @@ class Trainer {
   std::unique_ptr<comm::GradientReducer> reducer_;
   std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
+  std::unique_ptr<data::DeviceSeries> series_;  // null where the host gathers the batches
   std::unique_ptr<TrainStep> train_step_;
+  bool to_record_ = false;  // the step is to become a graph
+  int64_t steps_run_ = 0;   // by this process
   StatisticsPipe pipe_;
   ControlChannel channel_;
   EarlyStop early_stop_;

@@ -65,7 +65,11 @@ gpu_tests() {
 
 unit_tests() {
   local ranks
-  gpu_tests "$build/tests/longship_comm_tests" || return 1
+  local folder
+  for folder in comm data models runtime; do
+    echo "$folder:"
+    gpu_tests "$build/tests/longship_${folder}_tests" || return 1
+  done
   for ranks in 1 2 3; do
     echo "$ranks ranks:"
     gpu_tests mpirun --allow-run-as-root --oversubscribe --bind-to none -q -n "$ranks" \

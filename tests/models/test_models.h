@@ -21,6 +21,10 @@ inline std::shared_ptr<Forecaster> make_model(const std::string& name, const Mod
   return spec.make(Options(values), shape);
 }
 
+inline RandomKey random_key(uint64_t seed, int64_t step, int64_t micro_batch) {
+  return {seed, at::tensor({step, micro_batch}, at::kLong)};
+}
+
 inline at::Tensor run(Forecaster& model, const at::Tensor& past, const RandomKey& key = {}) {
   Inputs inputs;
   inputs.past = past;

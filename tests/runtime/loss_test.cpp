@@ -23,7 +23,7 @@ TEST(Loss, OfEachSampleIsThatOfPyTorch) {
   const tests::Tensors given = tests::reference_input();
   for (const std::string name : {"mse", "mae", "huber"}) {
     const at::Tensor loss =
-        make_loss(train(name))(given.at("forecast").unsqueeze(-1), given.at("target"));
+        make_loss(train(name), c10::kCPU)(given.at("forecast").unsqueeze(-1), given.at("target"));
     EXPECT_THAT(loss.sizes(), ElementsAre(5));
     EXPECT_TRUE(at::allclose(loss, tests::torch_reference().at("loss/" + name), 1e-6, 1e-7))
         << name;
@@ -31,7 +31,7 @@ TEST(Loss, OfEachSampleIsThatOfPyTorch) {
 }
 
 TEST(Loss, OfQuantilesIsThePinballLoss) {
-  const SampleLoss loss = make_loss(train("quantile", {0.1, 0.5, 0.9}));
+  const SampleLoss loss = make_loss(train("quantile", {0.1, 0.5, 0.9}), c10::kCPU);
   // Errors 3 - 1, 3 - 2 and 3 - 5: 0.1 * 2, 0.5 * 1 and (1 - 0.9) * 2.
   const at::Tensor forecast = at::tensor({1.0f, 2.0f, 5.0f}).view({1, 1, 1, 3});
   const at::Tensor target = at::full({1, 1, 1}, 3.0f);
@@ -43,7 +43,7 @@ TEST(Loss, OfQuantilesIsThePinballLoss) {
 TEST(Loss, IsFloat32WhateverTheForecastIs) {
   for (const std::string name : {"mse", "mae", "huber"}) {
     const at::Tensor forecast = at::full({2, 1, 1, 1}, 300.0f, at::kHalf);
-    const at::Tensor loss = make_loss(train(name))(forecast, at::zeros({2, 1, 1}));
+    const at::Tensor loss = make_loss(train(name), c10::kCPU)(forecast, at::zeros({2, 1, 1}));
     EXPECT_EQ(loss.scalar_type(), at::kFloat);
     // 300^2 would be infinite in FP16.
     EXPECT_TRUE(loss.isfinite().all().item<bool>()) << name;

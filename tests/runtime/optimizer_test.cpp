@@ -47,8 +47,10 @@ class Layer {
     for (NamedParameter& parameter : parameters_) {
       parameter.tensor.mutable_grad().copy_(given_.at("gradients/" + parameter.name)[index]);
     }
-    optimizer_->step(given_.at("lr")[index], at::full({}, static_cast<float>(applied)),
-                     at::full({}, found_inf));
+    optimizer_->step({.lr = given_.at("lr")[index],
+                      .step_number = at::full({}, static_cast<float>(applied)),
+                      .divisor = at::ones({}),
+                      .found_inf = at::full({}, found_inf)});
   }
 
   const at::Tensor& parameter(size_t i) const { return parameters_[i].tensor; }

@@ -1,6 +1,9 @@
 #include "runtime/train_step.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/utils/clip_grad.h>
@@ -9,6 +12,7 @@
 
 #include <cstdlib>
 #include <limits>
+#include <optional>
 
 #include "data/error.h"
 #include "rank_group.h"
@@ -36,6 +40,11 @@ Config step_config(const std::vector<std::string>& overrides = {}) {
   return tests::wave_config(nowhere, all);
 }
 
+Config linear_config(const std::vector<std::string>& overrides) {
+  const tests::TemporaryFolder nowhere;
+  return tests::wave_config(nowhere, overrides);
+}
+
 struct Samples {
   at::Tensor past;    // (samples, window, inputs)
   at::Tensor target;  // (samples, horizon, targets)
@@ -57,6 +66,7 @@ class SampleSource : public data::BatchSource {
     data::MicroBatch batch;
     batch.step = step_;
     batch.micro_batch = next_;
+    batch.samples = plan_.samples(step_);
     const int64_t first = step_ * plan_.batch_size + next_ * plan_.micro_batch_size;
     const at::Tensor positions = at::arange(first, first + plan_.micro_batch_size, at::kLong);
     batch.batch.past = samples_.past.index_select(0, positions);
@@ -82,7 +92,7 @@ using Parameters = std::vector<at::Tensor>;
 Parameters copy_of(const models::Forecaster& model) {
   Parameters copies;
   for (const at::Tensor& parameter : model.parameters()) {
-    copies.push_back(parameter.detach().clone());
+    copies.push_back(parameter.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
   }
   return copies;
 }
@@ -99,6 +109,7 @@ struct Trace {
   std::vector<Parameters> parameters;  // after each step
   std::vector<StepStatistics> steps;
   std::string failure;
+  std::string not_recorded;
   int64_t applied = 0;
   double scale = 1;
 };
@@ -109,7 +120,15 @@ struct Case {
   double loss_scale = 0;  // 0: none, as in fp32
   int failing_rank = -1;
   int64_t fails_at = -1;
+  PrecisionMode precision = PrecisionMode::kFp32;
+  bool on_gpu = false;
+  // Record the step after the eager ones: in one piece, or split around the communication.
+  enum class Graph { kNone, kWhole, kSplit } graph = Graph::kNone;
 };
+
+c10::Device device_of(const Case& setting) {
+  return setting.on_gpu ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
+}
 
 std::vector<Trace> train(const Case& setting) {
   const Samples samples = make_samples();
@@ -121,16 +140,27 @@ std::vector<Trace> train(const Case& setting) {
   tests::play_ranks(setting.ranks, [&](int rank) {
     Trace& trace = traces[static_cast<size_t>(rank)];
     models::Forecaster& model = *models[static_cast<size_t>(rank)];
+    const c10::Device device = device_of(setting);
+    std::optional<c10::cuda::CUDAStreamGuard> stream;
+    if (setting.on_gpu) {
+      stream.emplace(c10::cuda::getStreamFromPool());
+      apply_precision(setting.precision, device);
+      model.to(device);
+      model.on_device();
+    }
     const BatchPlan plan = make_batch_plan(setting.config.train, 4, kWindows, rank, setting.ranks);
     const auto reducer = make_reducer(setting.config.comm, model, tests::member(group, rank));
     const auto optimizer = make_optimizer(setting.config.optimizer, named_parameters(model));
     LossScaler scaler(setting.loss_scale > 0 ? PrecisionMode::kFp16 : PrecisionMode::kFp32,
-                      setting.loss_scale, 2000, c10::kCPU);
-    TrainStep train_step({model, *reducer, *optimizer, scaler, c10::kCPU}, setting.config, plan,
-                         PrecisionMode::kFp32, FaultInjection::from_environment(rank));
-    StatisticsPipe pipe(c10::kCPU);
+                      setting.loss_scale, 2000, device);
+    TrainStep train_step({model, *reducer, *optimizer, scaler, device}, setting.config, plan,
+                         setting.precision, FaultInjection::from_environment(rank));
+    StatisticsPipe pipe(device);
     SampleSource source(samples, plan, rank == setting.failing_rank ? setting.fails_at : -1);
     for (int64_t step = 0; step < plan.total_steps; ++step) {
+      if (setting.graph != Case::Graph::kNone && step == TrainStep::kEagerSteps) {
+        trace.not_recorded = train_step.record(setting.graph == Case::Graph::kWhole);
+      }
       train_step.run(step, source, pipe);
       trace.parameters.push_back(copy_of(model));
     }
@@ -310,6 +340,107 @@ TEST_F(TrainStepTest, AFailureBetweenMicroStepsIsSkippedByAllToo) {
   }
 }
 
+// On a GPU, where recorded steps must do what eager ones do, bit by bit in FP32.
+class TrainStepGpuTest : public TrainStepTest {
+ protected:
+  void SetUp() override {
+    if (!at::cuda::is_available()) GTEST_SKIP() << "there is no GPU";
+    deterministic_ = at::globalContext().deterministicAlgorithms();
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  }
+  void TearDown() override {
+    TrainStepTest::TearDown();
+    at::globalContext().setDeterministicAlgorithms(deterministic_, true);
+  }
+  // Eight steps, of which five are replayed; the last is padded.
+  static Case on_gpu(const std::vector<std::string>& overrides, Case::Graph graph,
+                     PrecisionMode precision = PrecisionMode::kFp32, double loss_scale = 0) {
+    std::vector<std::string> all = {"train.epochs=1.9", "comm.wire=fp16"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    return {.config = step_config(all),
+            .loss_scale = loss_scale,
+            .precision = precision,
+            .on_gpu = true,
+            .graph = graph};
+  }
+  static void expect_equal_traces(const Case& recorded_case, double tolerance) {
+    Case eager_case = recorded_case;
+    eager_case.graph = Case::Graph::kNone;
+    const Trace eager = train(eager_case).front();
+    const Trace recorded = train(recorded_case).front();
+    ASSERT_EQ(recorded.not_recorded, "");
+    ASSERT_EQ(recorded.steps.size(), 8);
+    for (size_t step = 0; step < recorded.steps.size(); ++step) {
+      EXPECT_NEAR(recorded.steps[step].loss, eager.steps[step].loss, tolerance) << "step " << step;
+      EXPECT_EQ(recorded.steps[step].lr, eager.steps[step].lr);
+      EXPECT_EQ(recorded.steps[step].skipped, eager.steps[step].skipped);
+      EXPECT_EQ(recorded.steps[step].loss_scale, eager.steps[step].loss_scale);
+      expect_close(recorded.parameters[step], eager.parameters[step], tolerance);
+    }
+    EXPECT_EQ(recorded.applied, eager.applied);
+  }
+
+ private:
+  bool deterministic_ = false;
+};
+
+TEST_F(TrainStepGpuTest, TrainsAsOnTheCpu) {
+  const Case gpu = on_gpu({}, Case::Graph::kWhole);
+  const Trace found = train(gpu).front();
+  const Trace expected = train({.config = gpu.config}).front();
+  expect_close(found.parameters.back(), expected.parameters.back(), 1e-4);
+}
+
+TEST_F(TrainStepGpuTest, ARecordedStepIsTheEagerOne) {
+  for (const Case::Graph graph : {Case::Graph::kWhole, Case::Graph::kSplit}) {
+    // Six micro-steps, and one.
+    expect_equal_traces(on_gpu({}, graph), 0);
+    expect_equal_traces(on_gpu({"train.batch_size=4", "train.epochs=0.3"}, graph), 0);
+    expect_equal_traces(on_gpu({"model.dropout=0.4"}, graph), 0);
+    expect_equal_traces(on_gpu({"optimizer.name=sgd", "train.loss=huber"}, graph), 0);
+  }
+}
+
+TEST_F(TrainStepGpuTest, EveryPrecisionIsRecorded) {
+  const Case::Graph whole = Case::Graph::kWhole;
+  expect_equal_traces(on_gpu({}, whole, PrecisionMode::kTf32), 0);
+  expect_equal_traces(on_gpu({}, whole, PrecisionMode::kBf16), 0);
+  expect_equal_traces(on_gpu({"model.dropout=0.2"}, whole, PrecisionMode::kFp16, 1024), 0);
+}
+
+TEST_F(TrainStepGpuTest, EveryModelAndLossIsRecorded) {
+  for (const std::string model : {"linear", "lstm"}) {
+    for (const std::string loss : {"mse", "mae", "huber", "quantile"}) {
+      std::vector<std::string> overrides = {"train.epochs=1.9", "train.loss=" + loss};
+      if (loss == "quantile") overrides.push_back("train.quantiles=[0.1, 0.5, 0.9]");
+      Case recorded = on_gpu({}, Case::Graph::kWhole);
+      recorded.config = model == "linear" ? linear_config(overrides) : step_config(overrides);
+      expect_equal_traces(recorded, 0);
+    }
+  }
+}
+
+TEST_F(TrainStepGpuTest, AnOverflowAmongReplaysIsSkipped) {
+  setenv("LONGSHIP_FAULT", "overflow:rank=0,step=6", 1);
+  const Trace trace = train(on_gpu({}, Case::Graph::kWhole, PrecisionMode::kFp16, 1024)).front();
+  EXPECT_TRUE(trace.steps[5].skipped);
+  EXPECT_EQ(trace.steps[6].loss_scale, 512);
+  EXPECT_EQ(trace.steps[6].lr, trace.steps[5].lr);
+  EXPECT_FALSE(trace.steps[6].skipped);
+  EXPECT_EQ(trace.applied, 7);
+  expect_close(trace.parameters[5], trace.parameters[4], 0);
+}
+
+TEST_F(TrainStepGpuTest, AFailureAmongReplaysEndsAsAnyOther) {
+  Case failing = on_gpu({}, Case::Graph::kWhole);
+  failing.failing_rank = 0;
+  failing.fails_at = 5;
+  const Trace trace = train(failing).front();
+  EXPECT_EQ(trace.failure, "the disk is gone");
+  EXPECT_EQ(trace.applied, 5);
+  expect_close(trace.parameters.back(), trace.parameters[4], 0);
+}
+
 // One rank's step by itself, for diagnose().
 class DiagnoseTest : public testing::Test {
  protected:
@@ -328,7 +459,7 @@ class DiagnoseTest : public testing::Test {
     source.next();
     data::MicroBatch batch = source.next();
     batch.batch.target[0][0][0] = value;
-    return step.diagnose(0, batch);
+    return step.diagnose(batch);
   }
 };
 
