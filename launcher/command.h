@@ -23,5 +23,6 @@ Command checkpoint_command();
 Command init_command();
 Command doctor_command();
 Command launch_command();
+Command bench_command();
 
 }  // namespace longship::launcher

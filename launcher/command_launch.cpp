@@ -17,7 +17,8 @@
 namespace longship::launcher {
 namespace {
 
-constexpr std::array<std::string_view, 3> kParallelCommands = {"train", "evaluate", "doctor"};
+constexpr std::array<std::string_view, 4> kParallelCommands = {"train", "evaluate", "bench",
+                                                               "doctor"};
 
 cxxopts::Options option_table() {
   cxxopts::Options table(

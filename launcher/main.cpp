@@ -17,8 +17,8 @@ using longship::launcher::Command;
 
 std::vector<Command> commands() {
   using namespace longship::launcher;
-  return {train_command(), evaluate_command(), data_command(),  checkpoint_command(),
-          init_command(),  doctor_command(),   launch_command()};
+  return {train_command(), evaluate_command(), data_command(),   checkpoint_command(),
+          init_command(),  doctor_command(),   launch_command(), bench_command()};
 }
 
 std::string usage(const std::vector<Command>& all) {

@@ -49,6 +49,10 @@ class Forecaster : public torch::nn::Module {
   // Called once after the parameters have reached their device (for example to pack cuDNN weights).
   virtual void on_device() {}
 
+  // Floating-point operations of the matrix products of one sample's forward pass, a multiplication
+  // and an addition being two; 0: not told.
+  virtual double forward_flops() const { return 0; }
+
   // One line each for the log at start, for example a dimension that Tensor Cores cannot use well.
   virtual std::vector<std::string> advice() const { return {}; }
 };

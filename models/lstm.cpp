@@ -105,6 +105,19 @@ Forecast LstmForecaster::forward(const Inputs& inputs) {
   return {head_->forward(last).view({-1, shape_.horizon, shape_.targets, shape_.outputs})};
 }
 
+double LstmForecaster::forward_flops() const {
+  constexpr double kGates = 4;
+  double products = 0;
+  for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
+    const int64_t inputs = layer == 0 ? shape_.inputs : options_.hidden_size;
+    products +=
+        kGates * static_cast<double>(options_.hidden_size * (inputs + options_.hidden_size));
+  }
+  products *= static_cast<double>(shape_.window);
+  products += static_cast<double>(head_->weight.numel());
+  return 2 * products;
+}
+
 std::vector<std::string> LstmForecaster::advice() const {
   std::vector<std::string> lines;
   const auto check = [&lines](const char* what, int64_t n) {

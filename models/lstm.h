@@ -37,6 +37,7 @@ class LstmForecaster : public Forecaster {
   Forecast forward(const Inputs& inputs) override;
   void on_device() override;
   std::vector<std::string> advice() const override;
+  double forward_flops() const override;
 
  private:
   void initialise();

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "models/registry.h"
@@ -17,16 +18,22 @@ std::string first_line(const std::string& text) {
 }
 }  // namespace
 
-std::shared_ptr<models::Forecaster> make_model(const Config& config) {
+models::ModelShape model_shape(const Config& config) {
   models::ModelShape shape;
   shape.inputs = static_cast<int64_t>(config.data.inputs.size());
   shape.window = config.data.window;
   shape.horizon = config.data.horizon;
   shape.targets = static_cast<int64_t>(config.data.targets.size());
   shape.outputs = outputs_of(config.train);
+  return shape;
+}
+
+std::shared_ptr<models::Forecaster> make_model(const Config& config) {
   torch::manual_seed(static_cast<uint64_t>(config.run.seed));
   try {
-    return models::registered_models().at(config.model.name).make(config.model.options, shape);
+    return models::registered_models().at(config.model.name).make(config.model.options, model_shape(config));
+  } catch (const std::invalid_argument& error) {  // options that do not go together
+    throw ConfigError(std::string("the model cannot be made: ") + error.what());
   } catch (const c10::Error& error) {
     throw ConfigError("the model cannot be made: " + first_line(error.what_without_backtrace()) +
                       "; if it is memory that is short, make the model smaller (the keys below "

@@ -69,6 +69,7 @@ RunPlan make_run_plan(const RunPlanFacts& facts) {
     parameters += parameter.numel();
   }
   // A half-precision bucket carries the ranks' exponents behind its elements (comm/wire_scale.h).
+  const bool alone = facts.ranks == 1 && (facts.backend == "local" || facts.backend == "auto");
   const bool half = config.comm.wire != "fp32";
   int64_t bucket_elements = 0;
   int64_t wire_bytes = 0;
@@ -100,10 +101,9 @@ RunPlan make_run_plan(const RunPlanFacts& facts) {
       {"buckets", std::to_string(facts.reducer.layout().size()) + " of up to " +
                       format("%.4g", config.comm.bucket_mib > 0 ? config.comm.bucket_mib : 25) +
                       " MiB"},
-      {"wire", facts.ranks == 1
-                   ? "nothing to send with one rank"
-                   : config.comm.wire + " over " + facts.backend + ", " +
-                         bytes_text(static_cast<double>(wire_bytes)) + " a step and rank"},
+      {"wire", alone ? "nothing to send with one rank"
+                     : config.comm.wire + " over " + facts.backend + ", " +
+                           bytes_text(static_cast<double>(wire_bytes)) + " a step and rank"},
       {"optimizer", config.optimizer.name + ", lr " + format("%g", config.optimizer.lr) + ", " +
                         config.schedule.name + " schedule, warm-up of " +
                         std::to_string(config.schedule.warmup_steps) + " steps"},

@@ -73,6 +73,9 @@ class Trainer {
   // Trains to the end (kDone), to a stop that all ranks agreed on (kStopped, saved), or throws.
   ExitCode run();
 
+  // Whether the step has become a CUDA graph.
+  bool runs_as_graph() const { return train_step_->recorded(); }
+
   // The layout of gradient buckets, for the start-up table.
   const comm::GradientReducer& reducer() const { return *reducer_; }
 

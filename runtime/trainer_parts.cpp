@@ -37,8 +37,10 @@ std::unique_ptr<comm::GradientReducer> make_reducer(const Config::Comm& config,
   for (const NamedParameter& parameter : named_parameters(model)) {
     tensors.push_back(parameter.tensor);
   }
-  return std::make_unique<comm::GradientReducer>(std::move(tensors), communicator,
-                                                 reducer_options(config));
+  comm::ReducerOptions options = reducer_options(config);
+  // A library that was asked for is used as with many ranks.
+  options.cast_alone = communicator.backend() != "local";
+  return std::make_unique<comm::GradientReducer>(std::move(tensors), communicator, options);
 }
 
 int64_t parameter_checksum(const models::Forecaster& model) {

@@ -81,7 +81,8 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 check "unit tests" unit_tests
 check doctor timeout 60 "$LONGSHIP_BINARY" doctor
 check training timeout 240 "$python" tests/multirank/train/gpu_test.py
-check speed timeout 240 "$python" bench/seed_lstm.py
+check speed timeout 500 "$python" bench/compare.py train --rounds 2
+check inference timeout 200 "$python" bench/compare.py infer --rounds 2
 
 echo
 if [ ${#failed[@]} -gt 0 ]; then

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Longship beside PyTorch on this machine: both take turns in one run, and ratios of medians are printed.
+
+  compare.py train   training steps on one GPU, one rank over NCCL, FP16 wire, clipping, schedule
+  compare.py infer   forward passes of the seed LSTM at batches 32 to 512
+  compare.py loader  h5py and DataLoader against Longship's loader (host and device)
+  compare.py cpu     two ranks on CPUs against DistributedDataParallel with gloo
+
+A ratio above 1 means that Longship is faster. LONGSHIP_BINARY names the program.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+HERE = pathlib.Path(__file__).resolve().parent
+LONGSHIP = os.environ.get("LONGSHIP_BINARY", str(ROOT / "build/release/longship"))
+
+
+def last_object(command, **options):
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+        **options,
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def longship_train(preset, accumulation, precision, *more):
+    batch = {"seed-lstm": 256, "patch-transformer": 32}[preset]
+    keys = {
+        "train.batch_size": batch * accumulation,
+        "train.micro_batch_size": batch,
+        "precision.mode": precision,
+        "comm.backend": "nccl",
+    }
+    command = [LONGSHIP, "bench", "train", "--preset", preset, "--json", *more]
+    for key, value in keys.items():
+        command += ["--set", f"{key}={value}"]
+    return last_object(command)
+
+
+def peer_train(recipe, preset, accumulation, precision):
+    return last_object(
+        [
+            *(sys.executable, HERE / "pytorch_train.py", recipe, "--preset", preset),
+            *("--accumulation", accumulation, "--precision", precision),
+        ]
+    )
+
+
+def in_turn(rounds, *measures):
+    """Medians of step_ms; every measure runs once a round."""
+    times = [[] for _ in measures]
+    for _ in range(rounds):
+        for taken, measure in zip(times, measures, strict=True):
+            taken.append(measure()["step_ms"])
+    return [statistics.median(taken) for taken in times]
+
+
+def train(arguments):
+    cases = [
+        ("seed-lstm", 1, "fp16", ("graph", "ddp")),
+        ("seed-lstm", 4, "fp16", ("graph", "ddp")),
+        ("patch-transformer", 1, "bf16", ("graph", "ddp", "compile", "reduce-overhead")),
+    ]
+    print(f"{'preset':18} {'acc.':>4} {'prec.':>5} {'longship ms':>11}  peers: ms (ratio)")
+    for preset, accumulation, precision, recipes in cases:
+        case = (preset, accumulation, precision)
+        ours, *theirs = in_turn(
+            arguments.rounds,
+            lambda case=case: longship_train(*case),
+            *(lambda r=r, case=case: peer_train(r, *case) for r in recipes),
+        )
+        peers = ", ".join(
+            f"{recipe} {ms:.3f} ({ms / ours:.2f})"
+            for recipe, ms in zip(recipes, theirs, strict=True)
+        )
+        print(f"{preset:18} {accumulation:4} {precision:>5} {ours:11.3f}  {peers}", flush=True)
+    for residence in ("device", "host"):
+        case = ("seed-lstm", 1, "fp16")
+        (ours,) = in_turn(
+            arguments.rounds,
+            lambda r=residence: longship_train(*case, "--set", f"data.residence={r}"),
+        )
+        print(f"seed-lstm, fp16, data.residence={residence}: {ours:.3f} ms", flush=True)
+
+
+def infer(arguments):
+    ours, theirs = {}, {}
+    for _ in range(arguments.rounds):
+        for result in last_object([LONGSHIP, "bench", "infer", "--json"])["results"]:
+            ours.setdefault((result["precision"], result["batch"]), []).append(result["ms"])
+        peer = last_object([sys.executable, HERE / "pytorch_infer.py"])
+        for result in peer["results"]:
+            theirs.setdefault((result["precision"], result["batch"]), []).append(result["ms"])
+    print(f"{'prec.':>5} {'batch':>5} {'longship/s':>11} {'PyTorch/s':>11} {'ratio':>6}")
+    for (precision, batch), times in ours.items():
+        peer = theirs.get((precision, batch))
+        mine = statistics.median(times)
+        text = f"{precision:>5} {batch:5} {1e3 * batch / mine:11.0f}"
+        if peer:
+            other = statistics.median(peer)
+            text += f" {1e3 * batch / other:11.0f} {other / mine:6.2f}"
+        print(text)
+
+
+def loader(arguments):
+    ours = {}
+    for result in last_object([LONGSHIP, "bench", "loader", "--json"])["results"]:
+        ours[result["gathered_by"]] = result["windows_per_s"]
+    peer = last_object([sys.executable, HERE / "pytorch_loader.py"])["windows_per_s"]
+    print(f"h5py + DataLoader {peer:12.0f} windows/s")
+    for way, rate in ours.items():
+        print(f"longship, {way:7} {rate:12.0f} windows/s, ratio {rate / peer:.1f}")
+
+
+def cpu(arguments):
+    def ours():
+        keys = ["precision.mode=fp32", "comm.wire=fp32", "train.batch_size=512"]
+        command = [LONGSHIP, "launch", "-n", "2", "--", "bench", "train", "--json"]
+        command += ["--steps", "75", "--warmup", "25"]
+        for key in keys:
+            command += ["--set", key]
+        return last_object(command)
+
+    def theirs():
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+        command += [HERE / "pytorch_train.py", "gloo", "--precision", "fp32", "--wire", "fp32"]
+        command += ["--warmup", "5", "--blocks", "3", "--block-steps", "25"]
+        return last_object(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+    mine, other = in_turn(arguments.rounds, ours, theirs)
+    print(f"2 ranks on CPUs, seed LSTM, batch 2 x 256: longship {mine:.1f} ms, gloo {other:.1f} ms,")
+    print(f"ratio {other / mine:.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    kinds = {"train": train, "infer": infer, "loader": loader, "cpu": cpu}
+    parser.add_argument("kind", choices=kinds)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    kinds[arguments.kind](arguments)
+
+
+if __name__ == "__main__":
+    main()

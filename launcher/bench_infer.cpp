@@ -1,0 +1,117 @@
+#include <ATen/Functions.h>
+#include <ATen/cuda/CUDAContext.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "launcher/arguments.h"
+#include "launcher/bench.h"
+#include "launcher/parallel_command.h"
+#include "runtime/error.h"
+#include "runtime/forward_graph.h"
+#include "runtime/model_setup.h"
+
+namespace longship::launcher {
+namespace {
+
+using nlohmann::json;
+using runtime::PrecisionMode;
+
+constexpr int kWarmup = 10;
+constexpr int kIterations = 100;
+constexpr int kBlock = 10;  // iterations between two looks at the clock
+
+void finish(c10::Device device) {
+  if (device.is_cuda()) c10::cuda::getCurrentCUDAStream(device.index()).synchronize();
+}
+
+json measure(const runtime::Config& config, PrecisionMode precision, int64_t batch,
+             c10::Device device) {
+  runtime::apply_precision(precision, device);
+  const std::shared_ptr<models::Forecaster> model = runtime::make_model(config);
+  model->to(device);
+  runtime::ForwardGraph forward(*model, batch, runtime::model_shape(config), precision, device);
+  forward.past().normal_();
+  for (int i = 0; i < kWarmup; ++i) forward.run();
+  std::vector<double> ms;
+  for (int done = 0; done < kIterations; done += kBlock) {
+    finish(device);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < kBlock; ++i) forward.run();
+    finish(device);
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+    ms.push_back(time.count() / kBlock);
+  }
+  const double middle = median(ms);
+  return {{"precision", runtime::to_string(precision)},
+          {"batch", batch},
+          {"graph", forward.recorded() ? "on" : "off"},
+          {"ms", middle},
+          {"samples_per_s", 1e3 * static_cast<double>(batch) / middle}};
+}
+
+std::vector<PrecisionMode> precisions_of(c10::Device device) {
+  if (device.is_cuda()) {
+    return {PrecisionMode::kFp32, PrecisionMode::kTf32, PrecisionMode::kFp16, PrecisionMode::kBf16};
+  }
+  return {PrecisionMode::kFp32, PrecisionMode::kBf16};
+}
+
+}  // namespace
+
+int bench_infer(const std::vector<std::string>& words) {
+  cxxopts::Options table("longship bench infer",
+                         "Measures forward passes at batches of 32, 64, 128, 256 and 512: 10 to "
+                         "warm up, 100 timed, in each precision.");
+  table.custom_help("[CONFIG | --preset NAME] [OPTIONS]").positional_help("");
+  table.add_options()("preset", "seed-lstm (default) or patch-transformer",
+                      cxxopts::value<std::string>(), "NAME");
+  table.add_options()("set", "sets a key of the run file (may be repeated)",
+                      cxxopts::value<std::vector<std::string>>(), "KEY=VALUE");
+  table.add_options()("json", "print one JSON object");
+  table.add_options()("h,help", "print this help");
+  table.add_options()("config", "a run file", cxxopts::value<std::vector<std::string>>());
+  table.parse_positional({"config"});
+  const cxxopts::ParseResult parsed = parse_arguments(table, words);
+  if (parsed.count("help") > 0) {
+    std::cout << table.help({""});
+    return 0;
+  }
+  std::string path;
+  if (parsed.count("config") > 0) path = parsed["config"].as<std::vector<std::string>>().front();
+  std::vector<std::string> overrides;
+  if (parsed.count("set") > 0) overrides = parsed["set"].as<std::vector<std::string>>();
+  const BenchFolder folder;
+  const runtime::Config config =
+      bench_config(path, text_option(parsed, "preset", "seed-lstm"), overrides, folder.path());
+  const bool as_json = parsed.count("json") > 0;
+  const std::chrono::seconds timeout(config.comm.timeout_s);
+  return run_parallel(timeout, [&](Session& session) {
+    if (session.host->size() > 1) {
+      throw runtime::UsageError("bench infer measures one GPU: start it with one rank");
+    }
+    connect_devices_together(session, "auto", timeout);
+    json results = json::array();
+    if (!as_json) std::printf("precision  batch  graph        ms   samples/s\n");
+    for (const PrecisionMode precision : precisions_of(session.device)) {
+      for (const int64_t batch : {32, 64, 128, 256, 512}) {
+        const json result = measure(config, precision, batch, session.device);
+        results.push_back(result);
+        if (as_json) continue;
+        std::printf("%-9s %6lld  %-5s %9.4f %11.0f\n", runtime::to_string(precision),
+                    static_cast<long long>(batch), result["graph"].get<std::string>().c_str(),
+                    result["ms"].get<double>(), result["samples_per_s"].get<double>());
+        std::fflush(stdout);
+      }
+    }
+    if (as_json) {
+      std::cout << json{{"bench", "infer"}, {"model", config.model.name}, {"results", results}}
+                << "\n";
+    }
+    return 0;
+  });
+}
+
+}  // namespace longship::launcher

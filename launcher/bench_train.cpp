@@ -1,0 +1,259 @@
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "comm/text_collectives.h"
+#include "launcher/arguments.h"
+#include "launcher/bench.h"
+#include "launcher/parallel_command.h"
+#include "launcher/training_setup.h"
+#include "runtime/agreement.h"
+#include "runtime/dataset_setup.h"
+#include "runtime/kernel_profile.h"
+#include "runtime/model_setup.h"
+#include "runtime/trainer.h"
+
+namespace longship::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using runtime::Config;
+
+constexpr int64_t kBlock = 25;  // steps between two looks at the clock
+
+class RecordsInMemory : public runtime::MetricSink {
+ public:
+  void write(const runtime::MetricRecord& record) override { records.push_back(record); }
+  std::vector<runtime::MetricRecord> records;
+};
+
+struct TrainBench {
+  std::string path;
+  std::string preset;
+  std::vector<std::string> overrides;
+  int64_t steps = 0;
+  int64_t warmup = 0;
+  bool profile = false;
+  bool as_json = false;
+};
+
+// One training of `steps` steps with nothing but steps in it.
+struct Training {
+  std::vector<runtime::MetricRecord> records;
+  bool graph = false;
+};
+
+Training train(Config config, int64_t steps, const std::string& folder, runtime::Context& context,
+               const std::shared_ptr<const data::Dataset>& dataset,
+               runtime::PrecisionMode precision) {
+  config.train.steps = steps;
+  config.train.epochs = 0;
+  config.eval.every_epochs = 0;
+  config.eval.every_steps = 0;
+  config.checkpoint.every_minutes = 0;
+  config.checkpoint.every_steps = 0;
+  config.checkpoint.at_start = false;
+  config.log.every_steps = kBlock;
+  const std::shared_ptr<models::Forecaster> model = runtime::make_model(config);
+  model->to(context.device);
+  model->on_device();
+  const int64_t micro = settle_micro_batch_size(config, std::nullopt, *model, context);
+  const runtime::BatchPlan plan = runtime::make_batch_plan(
+      config.train, micro, dataset->windows(data::Split::kTrain), context.rank(), context.size());
+  runtime::Checkpointer checkpointer((fs::path(folder) / "checkpoints").string(), context.host, 1);
+  RecordsInMemory sink;
+  runtime::TrainerParts parts{.context = context,
+                              .config = config,
+                              .dataset = dataset,
+                              .model = model,
+                              .plan = plan,
+                              .precision = precision,
+                              .checkpointer = checkpointer};
+  if (context.leader()) parts.sinks = {&sink};
+  runtime::Trainer trainer(parts);
+  trainer.run();
+  return {sink.records, trainer.runs_as_graph()};
+}
+
+json measure(const TrainBench& bench, const Config& config, Session& session) {
+  const std::shared_ptr<spdlog::logger> log =
+      std::make_shared<spdlog::logger>("bench");  // no sinks: quiet
+  runtime::Context context{*session.host,  *session.votes,    *session.gradients,
+                           session.device, session.host_name, log};
+  const auto precision =
+      runtime::resolve_precision(config.precision.mode, context.device, context.host);
+  runtime::apply_precision(precision, context.device);
+  std::shared_ptr<const data::Dataset> dataset;
+  runtime::collectively(context.host, context.host_name,
+                        [&] { dataset = data::Dataset::open(runtime::dataset_spec(config)); });
+  std::string folder;
+  const BenchFolder own;
+  folder = comm::broadcast_text(context.host, own.path(), 0);
+
+  const bool cuda = context.device.is_cuda();
+  if (cuda) c10::cuda::CUDACachingAllocator::resetPeakStats(context.device.index());
+  const Training training =
+      train(config, bench.warmup + bench.steps, folder, context, dataset, precision);
+  json result = {{"bench", "train"},
+                 {"model", config.model.name},
+                 {"precision", runtime::to_string(precision)},
+                 {"wire", config.comm.wire},
+                 {"backend", context.gradients.backend()},
+                 {"ranks", context.size()},
+                 {"batch_size", config.train.batch_size},
+                 {"graph", training.graph ? "on" : "off"},
+                 {"devices", describe_devices(context)}};
+  std::vector<double> step_ms;
+  std::vector<double> exposed_ms;
+  for (const runtime::MetricRecord& record : training.records) {
+    // The last block holds the end of the run.
+    if (record.step <= bench.warmup || record.step == bench.warmup + bench.steps) continue;
+    step_ms.push_back(1e3 * static_cast<double>(config.train.batch_size) / record.samples_per_s);
+    exposed_ms.push_back(record.exposed_comm_ms);
+  }
+  const double ms = median(step_ms);
+  result["step_ms"] = ms;
+  if (!step_ms.empty()) {
+    result["step_ms_least"] = *std::min_element(step_ms.begin(), step_ms.end());
+    result["step_ms_most"] = *std::max_element(step_ms.begin(), step_ms.end());
+  }
+  result["samples_per_s"] = 1e3 * static_cast<double>(config.train.batch_size) / ms;
+  result["exposed_comm_ms"] = median(exposed_ms);
+  // Backward costs twice the forward.
+  constexpr double kForwards = 3;
+  const double flops = runtime::make_model(config)->forward_flops() * kForwards;
+  if (flops > 0) {
+    result["tflops_per_s_and_rank"] =
+        flops * static_cast<double>(config.train.batch_size) / (ms * 1e-3) / 1e12 / context.size();
+  }
+  if (cuda) {
+    const auto stats =
+        c10::cuda::CUDACachingAllocator::getDeviceStats(context.device.index()).reserved_bytes[0];
+    result["peak_device_mib"] = static_cast<double>(stats.peak) / (1 << 20);
+  }
+  if (cuda && bench.profile) {
+    constexpr int64_t kProfiled = 2 * kBlock;
+    const runtime::KernelProfile profile = runtime::profile_kernels(
+        [&] { train(config, kProfiled, folder, context, dataset, precision); });
+    json kernels = json::array();
+    for (const auto& [name, kernel_ms] : profile.kernels) {
+      if (kernels.size() == 15) break;
+      kernels.push_back({{"name", name},
+                         {"ms_per_step", kernel_ms / kProfiled},
+                         {"tensor_core", runtime::names_tensor_cores(name)}});
+    }
+    result["kernels"] = {{"ms_per_step", profile.kernel_ms / kProfiled},
+                         {"tensor_core_share", profile.tensor_core_ms / profile.kernel_ms},
+                         {"tensor_core_share_by", "kernel names"},
+                         {"most", kernels}};
+  }
+  return result;
+}
+
+void print(const json& result) {
+  const auto line = [](const char* name, const std::string& text) {
+    std::printf("%-22s %s\n", name, text.c_str());
+  };
+  const auto number = [](const json& value, const char* format) {
+    char text[64];
+    std::snprintf(text, sizeof text, format, value.get<double>());
+    return std::string(text);
+  };
+  line("model", result["model"].get<std::string>() + ", batch " +
+                    std::to_string(result["batch_size"].get<int64_t>()) + ", " +
+                    result["precision"].get<std::string>() + ", wire " +
+                    result["wire"].get<std::string>() + " over " +
+                    result["backend"].get<std::string>());
+  line("devices", result["devices"]);
+  line("graph", result["graph"]);
+  line("step",
+       number(result["step_ms"], "%.4g ms (median") +
+           (result.contains("step_ms_least") ? number(result["step_ms_least"], "; %.4g") +
+                                                   number(result["step_ms_most"], " to %.4g)")
+                                             : ")"));
+  line("samples/s", number(result["samples_per_s"], "%.0f"));
+  line("exposed communication", number(result["exposed_comm_ms"], "%.4g ms a step"));
+  if (result.contains("tflops_per_s_and_rank")) {
+    line("achieved", number(result["tflops_per_s_and_rank"], "%.3g TFLOP/s a rank"));
+  }
+  if (result.contains("peak_device_mib")) {
+    line("peak device memory", number(result["peak_device_mib"], "%.0f MiB"));
+  }
+  if (result.contains("kernels")) {
+    const json& kernels = result["kernels"];
+    line("kernels", number(kernels["ms_per_step"], "%.4g ms a step"));
+    const double share = 100 * kernels["tensor_core_share"].get<double>();
+    line("Tensor Core kernels", number(json(share), "%.0f %% of kernel time (by kernel names)"));
+    for (const json& kernel : kernels["most"]) {
+      std::printf("  %8.1f us %s %s\n", 1e3 * kernel["ms_per_step"].get<double>(),
+                  kernel["tensor_core"].get<bool>() ? "TC" : "  ",
+                  kernel["name"].get<std::string>().substr(0, 100).c_str());
+    }
+  }
+}
+
+}  // namespace
+
+int bench_train(const std::vector<std::string>& words) {
+  cxxopts::Options table("longship bench train",
+                         "Measures optimizer steps, without evaluation and checkpoints.");
+  table.custom_help("[CONFIG | --preset NAME] [OPTIONS]").positional_help("");
+  table.add_options()("preset", "seed-lstm (default) or patch-transformer, on synthetic series",
+                      cxxopts::value<std::string>(), "NAME");
+  table.add_options()("set", "sets a key of the run file (may be repeated)",
+                      cxxopts::value<std::vector<std::string>>(), "KEY=VALUE");
+  table.add_options()("steps", "steps to measure (default: 400)", cxxopts::value<int64_t>(), "N");
+  table.add_options()("warmup", "steps before them (default: 100)", cxxopts::value<int64_t>(), "N");
+  table.add_options()("profile", "also tell where the GPU's time goes, from a second, short run");
+  table.add_options()("json", "print one JSON object");
+  table.add_options()("h,help", "print this help");
+  table.add_options()("config", "a run file", cxxopts::value<std::vector<std::string>>());
+  table.parse_positional({"config"});
+  const cxxopts::ParseResult parsed = parse_arguments(table, words);
+  if (parsed.count("help") > 0) {
+    std::cout << table.help({""});
+    return 0;
+  }
+  TrainBench bench;
+  if (parsed.count("config") > 0) {
+    const auto paths = parsed["config"].as<std::vector<std::string>>();
+    if (paths.size() > 1) throw runtime::UsageError("bench train takes one run file");
+    bench.path = paths.front();
+  }
+  bench.preset = text_option(parsed, "preset", "seed-lstm");
+  if (parsed.count("set") > 0) bench.overrides = parsed["set"].as<std::vector<std::string>>();
+  bench.steps = parsed.count("steps") > 0 ? parsed["steps"].as<int64_t>() : 400;
+  bench.warmup = parsed.count("warmup") > 0 ? parsed["warmup"].as<int64_t>() : 100;
+  if (bench.steps < 3 * kBlock || bench.warmup < kBlock) {
+    throw runtime::UsageError("bench train: at least " + std::to_string(3 * kBlock) +
+                              " steps and a warm-up of " + std::to_string(kBlock));
+  }
+  bench.profile = parsed.count("profile") > 0;
+  bench.as_json = parsed.count("json") > 0;
+
+  const BenchFolder series;
+  const Config config = bench_config(bench.path, bench.preset, bench.overrides, series.path());
+  const std::chrono::seconds timeout(config.comm.timeout_s);
+  return run_parallel(timeout, [&](Session& session) {
+    connect_devices_together(session, config.comm.backend, timeout);
+    const json result = measure(bench, config, session);
+    if (session.host->rank() == 0) {
+      if (bench.as_json) {
+        std::cout << result.dump() << "\n";
+      } else {
+        print(result);
+        std::fflush(stdout);
+      }
+    }
+    return 0;
+  });
+}
+
+}  // namespace longship::launcher
