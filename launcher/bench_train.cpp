@@ -15,6 +15,7 @@
 #include "launcher/training_setup.h"
 #include "runtime/agreement.h"
 #include "runtime/dataset_setup.h"
+#include "runtime/device_memory.h"
 #include "runtime/kernel_profile.h"
 #include "runtime/model_setup.h"
 #include "runtime/trainer.h"
@@ -134,9 +135,8 @@ json measure(const TrainBench& bench, const Config& config, Session& session) {
         flops * static_cast<double>(config.train.batch_size) / (ms * 1e-3) / 1e12 / context.size();
   }
   if (cuda) {
-    const auto stats =
-        c10::cuda::CUDACachingAllocator::getDeviceStats(context.device.index()).reserved_bytes[0];
-    result["peak_device_mib"] = static_cast<double>(stats.peak) / (1 << 20);
+    result["peak_device_mib"] =
+        static_cast<double>(runtime::peak_device_memory(context.device)) / (1 << 20);
   }
   if (cuda && bench.profile) {
     constexpr int64_t kProfiled = 2 * kBlock;

@@ -22,6 +22,7 @@
 #include "runtime/config_help.h"
 #include "runtime/config_load.h"
 #include "runtime/dataset_setup.h"
+#include "runtime/device_memory.h"
 #include "runtime/manifest.h"
 #include "runtime/model_setup.h"
 #include "runtime/run_plan.h"
@@ -153,8 +154,15 @@ int train(const TrainOptions& options, Config config, Session& session) {
   runtime::collectively(context.host, context.host_name, [&] {
     dataset = data::Dataset::open(runtime::dataset_spec(config));
     model = runtime::make_model(config);
-    model->to(context.device);
-    model->on_device();
+    runtime::cap_device_memory(config.train.memory_fraction, context.device);
+    try {
+      model->to(context.device);
+      model->on_device();
+    } catch (const c10::OutOfMemoryError&) {
+      throw runtime::ConfigError(
+          "the device's memory does not hold the model: make it smaller (the keys below model:), "
+          "or raise train.memory_fraction");
+    }
   });
   if (leader) {
     for (const std::string& note : dataset->notes()) {

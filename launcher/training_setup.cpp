@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 
 #include <filesystem>
 #include <map>
@@ -14,7 +13,8 @@
 #include "runtime/batch_plan.h"
 #include "runtime/config_dump.h"
 #include "runtime/config_load.h"
-#include "runtime/loss.h"
+#include "runtime/device_memory.h"
+#include "runtime/model_setup.h"
 
 namespace longship::launcher {
 namespace {
@@ -93,35 +93,6 @@ std::optional<runtime::LoadedCheckpoint> find_checkpoint(const TrainOptions& opt
   return loaded;
 }
 
-namespace {
-
-// One forward and backward of a micro-batch of zeros; false when the device's memory does not hold
-// it.
-bool fits_device(const Config& config, models::Forecaster& model, c10::Device device,
-                 int64_t micro_batch_size) {
-  if (!device.is_cuda()) {
-    return true;
-  }
-  bool fits = true;
-  try {
-    models::Inputs inputs;
-    inputs.past = at::zeros(
-        {micro_batch_size, config.data.window, static_cast<int64_t>(config.data.inputs.size())},
-        at::TensorOptions().device(device));
-    model.forward(inputs).values.sum().backward();
-    at::cuda::getCurrentCUDAStream().synchronize();
-  } catch (const c10::OutOfMemoryError&) {
-    fits = false;
-  }
-  for (const at::Tensor& parameter : model.parameters()) {
-    parameter.mutable_grad().reset();
-  }
-  c10::cuda::CUDACachingAllocator::emptyCache();
-  return fits;
-}
-
-}  // namespace
-
 int64_t settle_micro_batch_size(const Config& config,
                                 const std::optional<runtime::LoadedCheckpoint>& checkpoint,
                                 models::Forecaster& model, runtime::Context& context) {
@@ -133,7 +104,8 @@ int64_t settle_micro_batch_size(const Config& config,
   }
   return runtime::choose_micro_batch_size(
       config.train.batch_size, context.size(), [&](int64_t size) {
-        const bool mine = fits_device(config, model, context.device, size);
+        const bool mine =
+            runtime::micro_batch_fits(model, runtime::model_shape(config), size, context.device);
         const at::Tensor all = at::full({1}, mine ? 1 : 0, at::kLong);
         context.host.all_reduce(all, comm::ReduceOp::kMin);
         return all.item<int64_t>() == 1;

@@ -50,6 +50,7 @@ struct Config {
     double clip_norm = 0;  // 0: off
     int64_t max_skipped = 0;
     std::string graph;  // auto, on, off
+    double memory_fraction = 1;
   } train;
 
   struct Optimizer {

@@ -71,6 +71,12 @@ std::vector<Field> train_fields() {
              .maximum = kMany,
              .unit = "steps",
              .meaning = "Skipped or non-finite steps in a row after which the run has diverged."}),
+      field("train.memory_fraction", LONGSHIP_SETTING(train.memory_fraction),
+            {.fallback = "1",
+             .minimum = 0.01,
+             .maximum = 1,
+             .meaning = "Share of a GPU's memory that a rank may take.",
+             .synonyms = {"gpu_memory_fraction"}}),
       field(
           "train.graph", LONGSHIP_SETTING(train.graph),
           {.fallback = "auto",

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "comm/error.h"
+#include "runtime/device_memory.h"
+#include "runtime/model_setup.h"
 
 namespace longship::runtime {
 
@@ -16,6 +18,7 @@ TrainStep::TrainStep(StepParts parts, const Config& config, BatchPlan plan, Prec
       plan_(std::move(plan)),
       precision_(precision),
       fault_(std::move(fault)),
+      shape_(model_shape(config)),
       loss_(make_loss(config.train, parts.device)),
       inputs_(static_cast<uint64_t>(config.run.seed), parts.device, parts.series),
       scalars_(config, plan_.total_steps, parts.scaler, parts.device) {
@@ -74,6 +77,7 @@ void TrainStep::run_eagerly(int64_t step, data::BatchSource& source) {
     } catch (...) {
       failure_ = std::current_exception();
     }
+    explain_failure();
   }
   if (failure_) {
     parts_.reducer.poison();
@@ -82,6 +86,14 @@ void TrainStep::run_eagerly(int64_t step, data::BatchSource& source) {
   parts_.reducer.finalize();
   scalars_.wait_ends();
   apply();
+}
+
+// Out of the handler: what the failed step held is free only once its exception has left it.
+void TrainStep::explain_failure() {
+  if (!failure_) return;
+  const std::exception_ptr explained = out_of_memory_error(
+      failure_, parts_.model, shape_, plan_.batch_size, plan_.micro_batch_size, parts_.device);
+  if (explained) failure_ = explained;
 }
 
 void TrainStep::replay(int64_t step, data::BatchSource& source) {

@@ -85,6 +85,7 @@ class TrainStep {
   at::Tensor loss_of_inputs();
   void micro_step(bool last, bool overflow);
   void apply();
+  void explain_failure();
   void run_eagerly(int64_t step, data::BatchSource& source);
   void replay(int64_t step, data::BatchSource& source);
   data::MicroBatch next(int64_t step, data::BatchSource& source);
@@ -93,6 +94,7 @@ class TrainStep {
   BatchPlan plan_;
   PrecisionMode precision_;
   FaultInjection fault_;
+  models::ModelShape shape_;
   SampleLoss loss_;
   StepInputs inputs_;
   StepScalars scalars_;

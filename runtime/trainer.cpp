@@ -11,6 +11,8 @@
 
 #include "comm/text_collectives.h"
 #include "runtime/agreement.h"
+#include "runtime/device_memory.h"
+#include "runtime/run_plan.h"
 #include "runtime/stop_signals.h"
 #include "runtime/trainer_parts.h"
 
@@ -200,7 +202,19 @@ ExitCode Trainer::run() {
     }
   }
   channel_.drain();
+  tell_memory();
   return ExitCode::kDone;
+}
+
+// What the run took, by its hungriest rank.
+void Trainer::tell_memory() {
+  const c10::Device device = parts_.context.device;
+  const at::Tensor peak = at::full({1}, peak_device_memory(device), at::kLong);
+  parts_.context.host.all_reduce(peak, comm::ReduceOp::kMax);
+  if (device.is_cuda()) {
+    parts_.context.log->info("peak device memory of a rank: {}",
+                             bytes_text(static_cast<double>(peak.item<int64_t>())));
+  }
 }
 
 // Reads what earlier steps left behind. Every rank reads the same steps at the same point, so that

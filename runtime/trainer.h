@@ -93,6 +93,7 @@ class Trainer {
   void place_data();
   data::LoaderPlan loader_plan(int64_t first_step) const;
   void record_step();
+  void tell_memory();
   void take_statistics(bool all);
   void log_interval(const StepStatistics& last);
   [[noreturn]] void end_as_diverged(const StepStatistics& last);

@@ -19,6 +19,7 @@ elif [ $# -gt 0 ]; then
 fi
 python=${PYTHON:-$(sed -n 's/^PYTHON := //p' build/environment.mk 2>/dev/null || true)}
 [ -x "$python" ] || python=$(command -v python3)
+export LONGSHIP_COUNT_CUDA_WAITS=$PWD/$build/tests/multirank/train/liblongship_count_cuda_waits.so
 export LONGSHIP_BINARY=$PWD/$build/longship PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 [ -n "${LONGSHIP_WEATHER:-}" ] || [ ! -e demo/weather.h5 ] || export LONGSHIP_WEATHER=$PWD/demo/weather.h5
 
@@ -77,8 +78,31 @@ unit_tests() {
   done
 }
 
+# The kernels of this tree under compute-sanitizer, where it is installed.
+sanitized_tests() {
+  local sanitizer tool folder output
+  sanitizer=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
+  if [ ! -x "$sanitizer" ]; then
+    echo "NOT RUN: there is no compute-sanitizer here"
+    return 0
+  fi
+  for tool in memcheck racecheck; do
+    for folder in comm data models runtime; do
+      output=$(timeout 300 "$sanitizer" --tool "$tool" --error-exitcode 9 --kernel-name kns=longship \
+        "$build/tests/longship_${folder}_tests" --gtest_color=no \
+        --gtest_filter='*WireScale*Gpu*:DeviceSeriesGpu*:DropoutGpu*:*StepScalars*Gpu*' 2>&1) || {
+        printf '%s\n' "$output" | tail -40
+        return 1
+      }
+      printf '%s %s: %s\n' "$tool" "$folder" \
+        "$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|PASSED' <<<"$output" | sed 's/=* *//' | paste -sd ' ')"
+    done
+  done
+}
+
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 check "unit tests" unit_tests
+check sanitizer sanitized_tests
 check doctor timeout 60 "$LONGSHIP_BINARY" doctor
 check training timeout 240 "$python" tests/multirank/train/gpu_test.py
 check speed timeout 500 "$python" bench/compare.py train --rounds 2

@@ -35,7 +35,8 @@ TEST(RunPlan, AlignsItsLines) {
 }
 
 // The rows of a plan on 180 + 120 rows of data.
-std::map<std::string, std::string> rows(const std::vector<std::string>& overrides, int ranks) {
+std::map<std::string, std::string> rows(const std::vector<std::string>& overrides, int ranks,
+                                        const std::string& backend = "nccl") {
   const tests::TemporaryFolder folder;
   write_waves(folder, {1800, 200});
   const Config config = tests::wave_config(folder, overrides);
@@ -46,7 +47,7 @@ std::map<std::string, std::string> rows(const std::vector<std::string>& override
   const BatchPlan batches = make_batch_plan(config.train, config.train.micro_batch_size,
                                             dataset->windows(data::Split::kTrain), 0, ranks);
   const RunPlan plan = make_run_plan(
-      {config, *dataset, *model, batches, *reducer, ranks, "2 x GPU", "bf16", "nccl"});
+      {config, *dataset, *model, batches, *reducer, ranks, "2 x GPU", "bf16", backend});
   return {plan.rows.begin(), plan.rows.end()};
 }
 
@@ -82,7 +83,9 @@ int64_t bytes_sent(const std::string& wire, int ranks) {
 
 // The bias of 2 elements, padded to 16 bytes, and the weight of 2 x 12.
 TEST(RunPlan, CountsTheBytesOnTheWire) {
-  EXPECT_EQ(rows({}, 1).at("wire"), "nothing to send with one rank");
+  EXPECT_EQ(rows({}, 1, "local").at("wire"), "nothing to send with one rank");
+  // A library that was asked for is used as with many ranks.
+  EXPECT_EQ(rows({}, 1).at("wire"), "fp32 over nccl, 112 B a step and rank");
   EXPECT_EQ(rows({}, 2).at("wire"), "fp32 over nccl, 112 B a step and rank");
   EXPECT_EQ(rows({}, 3).at("wire"), "fp32 over nccl, 112 B a step and rank");
   EXPECT_EQ(bytes_sent("fp32", 3), 112);

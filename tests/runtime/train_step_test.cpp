@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
@@ -114,6 +115,21 @@ struct Trace {
   double scale = 1;
 };
 
+// Looks at a number on the host and takes another way by it, which no recording allows, and draws
+// from LibTorch's own generator.
+class RestlessModel : public models::Forecaster {
+ public:
+  RestlessModel() { linear_ = register_module("linear", torch::nn::Linear(12, 2)); }
+  models::Forecast forward(const models::Inputs& inputs) override {
+    const at::Tensor past = at::dropout(inputs.past.flatten(1), 0.1, is_training());
+    const bool positive = past.mean().item<float>() > 0;
+    return {linear_->forward(positive ? past : 0.5 * past).view({-1, 2, 1, 1})};
+  }
+
+ private:
+  torch::nn::Linear linear_{nullptr};
+};
+
 struct Case {
   Config config;
   int ranks = 1;
@@ -122,6 +138,7 @@ struct Case {
   int64_t fails_at = -1;
   PrecisionMode precision = PrecisionMode::kFp32;
   bool on_gpu = false;
+  bool restless = false;  // train RestlessModel
   // Record the step after the eager ones: in one piece, or split around the communication.
   enum class Graph { kNone, kWhole, kSplit } graph = Graph::kNone;
 };
@@ -135,7 +152,11 @@ std::vector<Trace> train(const Case& setting) {
   const tests::Group group = comm::make_local_group(setting.ranks);
   const auto size = static_cast<size_t>(setting.ranks);
   std::vector<std::shared_ptr<models::Forecaster>> models;  // made here: one generator for all
-  for (size_t r = 0; r < size; ++r) models.push_back(make_model(setting.config));
+  for (size_t r = 0; r < size; ++r) {
+    if (setting.restless) at::manual_seed(8);
+    models.push_back(setting.restless ? std::make_shared<RestlessModel>()
+                                      : make_model(setting.config));
+  }
   std::vector<Trace> traces(size);
   tests::play_ranks(setting.ranks, [&](int rank) {
     Trace& trace = traces[static_cast<size_t>(rank)];
@@ -417,6 +438,22 @@ TEST_F(TrainStepGpuTest, EveryModelAndLossIsRecorded) {
       recorded.config = model == "linear" ? linear_config(overrides) : step_config(overrides);
       expect_equal_traces(recorded, 0);
     }
+  }
+}
+
+TEST_F(TrainStepGpuTest, AModelThatCannotBeRecordedTrainsEagerlyAndSaysWhy) {
+  // Six micro-steps, and one.
+  for (const std::vector<std::string>& sizes : std::vector<std::vector<std::string>>{
+           {"train.batch_size=24"}, {"train.batch_size=4", "train.epochs=0.3"}}) {
+    Case restless = on_gpu(sizes, Case::Graph::kWhole);
+    restless.restless = true;
+    const Trace tried = train(restless).front();
+    EXPECT_THAT(tried.not_recorded, HasSubstr("captur"));
+    EXPECT_EQ(tried.failure, "");
+    restless.graph = Case::Graph::kNone;
+    const Trace eager = train(restless).front();
+    EXPECT_EQ(tried.applied, eager.applied);
+    expect_close(tried.parameters.back(), eager.parameters.back(), 0);
   }
 }
 

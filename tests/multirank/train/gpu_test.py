@@ -14,6 +14,7 @@ import numpy as np
 
 import harness
 
+COUNTER = "tests/multirank/train/liblongship_count_cuda_waits.so"
 KEYS = {
     "train": {"clip_norm": 0.5},
     "model": {"hidden_size": 32, "dropout": 0.1},
@@ -56,6 +57,52 @@ class Gpu(unittest.TestCase):
                   f"parameters by {difference:.2g}", flush=True)
             self.assertLess(worst, 1e-5)
             self.assertLess(difference, 2e-5)
+
+    def test_graph_and_eager_steps_train_alike(self):
+        for ranks, backend in ((1, "nccl"), (2, "mpi")):
+            for wire in ("fp32", "fp16", "bf16"):
+                runs = []
+                for graph in ("on", "off"):
+                    name = f"{backend}-{wire}-{graph}"
+                    changes = {"comm": {"backend": backend, "wire": wire}, "train": {"graph": graph}}
+                    run, _ = self.train(name, ranks, changes)
+                    log = (run / "logs/rank-00000.log").read_text()
+                    self.assertEqual("graph=on: from step 4" in log, graph == "on", log)
+                    runs.append(run)
+                worst = np.abs(self.losses(runs[0]) / self.losses(runs[1]) - 1).max()
+                print(f"{ranks} ranks over {backend}, wire {wire}: graph and eager losses differ "
+                      f"by {worst:.2g}", flush=True)
+                self.assertLess(worst, 1e-6)
+
+    def test_the_steady_loop_waits_for_one_event_a_step(self):
+        library = pathlib.Path(os.environ.get("LONGSHIP_COUNT_CUDA_WAITS",
+                                              harness.BINARY.parent / COUNTER))
+        self.assertTrue(library.exists(), library)
+        for residence in ("device", "host"):
+            for accumulation in (1, 3):
+                counts = []
+                for steps in (200, 300):
+                    report = self.folder / "waits.json"
+                    changes = {
+                        "train": {"steps": steps, "batch_size": 8 * accumulation,
+                                  "micro_batch_size": 8},
+                        "data": {"residence": residence},
+                        "eval": {"every_epochs": 0},
+                        "log": {"every_steps": 1000},
+                        "comm": {"backend": "nccl", "wire": "fp16"},
+                        "run": {"name": f"{residence}-{accumulation}-{steps}"},
+                    }
+                    config = harness.small_config(self.folder, **KEYS)
+                    config = harness.deep_update(config, changes)
+                    path = harness.write_config(self.folder / "waits.yaml", config)
+                    harness.train(path, environment={"LD_PRELOAD": str(library),
+                                                     "LONGSHIP_CUDA_WAITS": str(report)})
+                    counts.append(json.loads(report.read_text()))
+                more = {call: counts[1][call] - counts[0][call] for call in counts[0]}
+                more = {call: count for call, count in more.items() if count}
+                print(f"residence {residence}, {accumulation} micro-steps: 100 more steps make "
+                      f"{more} more waiting calls", flush=True)
+                self.assertEqual(more, {"cudaEventSynchronize": 100})
 
     def test_half_precision_trains_as_single_does(self):
         exact, _ = self.train("fp32", None)
