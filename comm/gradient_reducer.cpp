@@ -84,8 +84,16 @@ std::vector<int64_t> element_counts(const std::vector<at::Tensor>& parameters) {
   return counts;
 }
 
-// A number that two lists of parameters share only when they are laid out alike (FNV-1a of sizes).
-int64_t fingerprint(const std::vector<at::Tensor>& parameters) {
+std::vector<BucketLayout> chosen_layout(const std::vector<int64_t>& counts,
+                                        const ReducerOptions& options) {
+  if (!options.layout.empty() && is_layout_of(options.layout, counts)) return options.layout;
+  return make_bucket_layout(counts, options.first_bucket_bytes, options.bucket_bytes,
+                            options.order);
+}
+
+// A number that two reducers share only when parameters and buckets are alike (FNV-1a of sizes).
+int64_t fingerprint(const std::vector<at::Tensor>& parameters,
+                    const std::vector<BucketLayout>& layout) {
   uint64_t hash = 14695981039346656037ULL;
   const auto add = [&hash](int64_t number) {
     hash = (hash ^ static_cast<uint64_t>(number)) * 1099511628211ULL;
@@ -94,19 +102,23 @@ int64_t fingerprint(const std::vector<at::Tensor>& parameters) {
     add(parameter.dim());
     for (const int64_t size : parameter.sizes()) add(size);
   }
+  for (const BucketLayout& bucket : layout) {
+    add(bucket.elements);
+    for (const int64_t p : bucket.parameters) add(p);
+  }
   return static_cast<int64_t>(hash >> 2U);
 }
 
 // Buckets of different sizes would meet in a collective and hang it or mix gradients.
 void check_equal_on_all_ranks(const std::vector<at::Tensor>& parameters,
-                              Communicator& communicator) {
-  const int64_t own = fingerprint(parameters);
+                              const std::vector<BucketLayout>& layout, Communicator& communicator) {
+  const int64_t own = fingerprint(parameters, layout);
   const at::Tensor extremes =
       at::tensor({own, -own}, at::TensorOptions().dtype(at::kLong)).to(parameters[0].device());
   communicator.all_reduce(extremes, ReduceOp::kMax);
   const at::Tensor host = extremes.cpu();
   if (host[0].item<int64_t>() == -host[1].item<int64_t>()) return;
-  throw std::logic_error("GradientReducer: the ranks hold different parameters (rank " +
+  throw std::logic_error("GradientReducer: the ranks hold different parameters or buckets (rank " +
                          std::to_string(communicator.rank()) + " has " +
                          std::to_string(parameters.size()) +
                          "): every rank must build the same model");
@@ -177,11 +189,10 @@ GradientReducer::Impl::Impl(std::vector<at::Tensor> parameters_of_model,
       communicator(communicator_of_group),
       wire_dtype(communicator.size() > 1 || options.cast_alone ? dtype_of(options.wire)
                                                                : at::kFloat),
-      layout(make_bucket_layout(element_counts(parameters), options.first_bucket_bytes,
-                                options.bucket_bytes)),
+      layout(chosen_layout(element_counts(parameters), options)),
       scale(static_cast<int64_t>(layout.size()), communicator.rank(), communicator.size(),
             device()) {
-  check_equal_on_all_ranks(parameters, communicator);
+  check_equal_on_all_ranks(parameters, layout, communicator);
   const c10::impl::VirtualGuardImpl streams(device().type());
   if (!device().is_cpu()) {
     comm_stream = streams.getStreamFromGlobalPool(device(), /*isHighPriority=*/true);

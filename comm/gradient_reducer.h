@@ -14,6 +14,13 @@ namespace longship::comm {
 // What gradients are sent as. The sum of FP16 or BF16 is made in that type by the communicator.
 enum class WireFormat { kFp32, kFp16, kBf16 };
 
+// One bucket of the layout: which parameters lie in it, at which element offsets.
+struct BucketLayout {
+  std::vector<int64_t> parameters;  // indices into the list given to the constructor
+  std::vector<int64_t> offsets;     // elements, same length
+  int64_t elements = 0;
+};
+
 struct ReducerOptions {
   WireFormat wire = WireFormat::kFp32;
   int64_t bucket_bytes = int64_t{25} << 20;       // of FP32 gradient storage
@@ -21,13 +28,11 @@ struct ReducerOptions {
   // Whether a single rank, which needs no wire, casts to it all the same: one GPU then does what
   // each of many would.
   bool cast_alone = false;
-};
-
-// One bucket of the layout: which parameters lie in it, at which element offsets.
-struct BucketLayout {
-  std::vector<int64_t> parameters;  // indices into the list given to the constructor
-  std::vector<int64_t> offsets;     // elements, same length
-  int64_t elements = 0;
+  // The order in which backward reaches the parameters; empty: the reverse of theirs.
+  std::vector<int64_t> order = {};
+  // A layout to be used as it is, if it is one of these parameters: sums of the same bits as those
+  // of the run that it comes from need the same offsets.
+  std::vector<BucketLayout> layout = {};
 };
 
 // Gradients of all parameters in flat FP32 buckets, summed over ranks while backward goes on.
@@ -40,8 +45,8 @@ struct BucketLayout {
 //       loss.backward();                  // accumulates into .grad; in the last, buckets take off
 //     reducer.finalize();                 // .grad holds the sum over ranks of all micro-steps
 //
-// Each parameter's .grad is a view into its bucket and stays so. Buckets are filled in reverse
-// registration order and sent strictly in index order, each once a step, on every rank, also where
+// Each parameter's .grad is a view into its bucket and stays so. Buckets are filled in the order of
+// the options and sent strictly in index order, each once a step, on every rank, also where
 // parameters got no gradient (those count as zero) and where the number of micro-steps differs.
 class GradientReducer {
  public:

@@ -193,6 +193,9 @@ int train(const TrainOptions& options, Config config, Session& session) {
                               .sinks = {},
                               .order_log = {}};
   parts.run_directory = place.directory.get();
+  if (checkpoint) {
+    parts.layout = runtime::stored_layout(checkpoint->state, context.size());
+  }
   if (config.log.sample_order) {
     char name[64];
     std::snprintf(name, sizeof name, "order-rank-%05d.jsonl", context.rank());

@@ -69,7 +69,8 @@ std::vector<Field> comm_fields() {
              .maximum = 16384,
              .automatic = true,
              .unit = "MiB",
-             .meaning = "Size of a gradient bucket in FP32.",
+             .meaning = "Size of a gradient bucket in FP32; auto: by latency and bandwidth of the "
+                        "communication, measured at the start.",
              .synonyms = {"bucket_cap_mb"}}),
       field("comm.timeout_s", LONGSHIP_SETTING(comm.timeout_s),
             {.fallback = "600",

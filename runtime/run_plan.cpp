@@ -72,9 +72,11 @@ RunPlan make_run_plan(const RunPlanFacts& facts) {
   const bool alone = facts.ranks == 1 && (facts.backend == "local" || facts.backend == "auto");
   const bool half = config.comm.wire != "fp32";
   int64_t bucket_elements = 0;
+  int64_t largest_bucket = 0;
   int64_t wire_bytes = 0;
   for (const comm::BucketLayout& bucket : facts.reducer.layout()) {
     bucket_elements += bucket.elements;
+    largest_bucket = std::max(largest_bucket, bucket.elements);
     wire_bytes += half ? 2 * (bucket.elements + facts.ranks) : 4 * bucket.elements;
   }
   const int states = config.optimizer.name == "adamw" ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
@@ -99,8 +101,8 @@ RunPlan make_run_plan(const RunPlanFacts& facts) {
       {"steps", grouped(facts.batches.total_steps) + " (" +
                     format("%.4g", facts.batches.epoch(facts.batches.total_steps)) + " epochs)"},
       {"buckets", std::to_string(facts.reducer.layout().size()) + " of up to " +
-                      format("%.4g", config.comm.bucket_mib > 0 ? config.comm.bucket_mib : 25) +
-                      " MiB"},
+                      bytes_text(4.0 * static_cast<double>(largest_bucket)) +
+                      (config.comm.bucket_mib > 0 ? "" : " (comm.bucket_mib: auto)")},
       {"wire", alone ? "nothing to send with one rank"
                      : config.comm.wire + " over " + facts.backend + ", " +
                            bytes_text(static_cast<double>(wire_bytes)) + " a step and rank"},

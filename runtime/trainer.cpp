@@ -11,7 +11,9 @@
 
 #include "comm/text_collectives.h"
 #include "runtime/agreement.h"
+#include "runtime/bucket_choice.h"
 #include "runtime/device_memory.h"
+#include "runtime/model_setup.h"
 #include "runtime/run_plan.h"
 #include "runtime/stop_signals.h"
 #include "runtime/trainer_parts.h"
@@ -67,7 +69,7 @@ Trainer::Trainer(TrainerParts parts)
     : parts_(std::move(parts)),
       order_(static_cast<uint64_t>(parts_.config.run.seed), parts_.dataset->fingerprint(),
              parts_.plan.windows, parts_.config.data.shuffle),
-      reducer_(make_reducer(parts_.config.comm, *parts_.model, parts_.context.gradients)),
+      reducer_(choose_reducer()),
       optimizer_(make_optimizer(parts_.config.optimizer, named_parameters(*parts_.model))),
       scaler_(parts_.precision, parts_.config.precision.init_scale,
               parts_.config.precision.growth_interval, parts_.context.device),
@@ -87,6 +89,31 @@ Trainer::Trainer(TrainerParts parts)
 }
 
 Trainer::~Trainer() = default;
+
+// The buckets: as they were, or by the order of backward and, where their size is left open, by the
+// speed of this communicator. Rank 0's order is everybody's.
+std::unique_ptr<comm::GradientReducer> Trainer::choose_reducer() {
+  Context& context = parts_.context;
+  comm::ReducerOptions options = reducer_options(parts_.config.comm);
+  options.layout = parts_.layout;
+  if (options.layout.empty()) {
+    std::vector<int64_t> order;
+    collectively(context.host, context.host_name, [&] {
+      order = backward_order(*parts_.model, model_shape(parts_.config), context.device);
+    });
+    const at::Tensor agreed = at::tensor(order, at::kLong);
+    context.host.broadcast(agreed, /*root=*/0);
+    const auto* numbers = agreed.const_data_ptr<int64_t>();
+    options.order.assign(numbers, numbers + agreed.numel());
+    if (parts_.config.comm.bucket_mib <= 0 && context.size() > 1) {
+      const int64_t wire_bytes = options.wire == comm::WireFormat::kFp32 ? 4 : 2;
+      options.bucket_bytes = bucket_bytes_for(
+          measure_communicator(context.gradients, context.host, context.device), wire_bytes);
+      options.first_bucket_bytes = std::min(options.first_bucket_bytes, options.bucket_bytes);
+    }
+  }
+  return make_reducer(std::move(options), *parts_.model, context.gradients);
+}
 
 // On a GPU the series go into its memory if they leave most of it to the training; then the host
 // sends row numbers in place of windows.

@@ -49,11 +49,15 @@ struct TrainerParts {
   BatchPlan plan;
   PrecisionMode precision = PrecisionMode::kFp32;
   Checkpointer& checkpointer;
-  RunDirectory* run_directory = nullptr;  // rank 0 only
-  std::vector<MetricSink*> sinks = {};    // rank 0 only
-  Progress* progress = nullptr;           // rank 0 only
-  std::string order_log = {};             // file for log.sample_order; empty: off
+  RunDirectory* run_directory = nullptr;        // rank 0 only
+  std::vector<MetricSink*> sinks = {};          // rank 0 only
+  Progress* progress = nullptr;                 // rank 0 only
+  std::string order_log = {};                   // file for log.sample_order; empty: off
+  std::vector<comm::BucketLayout> layout = {};  // of a run of as many ranks, to go on with its bits
 };
+
+// The buckets of the run that wrote a checkpoint, when it had as many ranks; else empty.
+std::vector<comm::BucketLayout> stored_layout(const TrainingState& state, int ranks);
 
 // Trains a model over all ranks from a step to the end of the plan: steps, logs, evaluations, early
 // stopping, checkpoints, agreed ends. Every method is collective.
@@ -89,6 +93,7 @@ class Trainer {
     std::chrono::steady_clock::time_point begin;  // moved on by evaluations and checkpoints
   };
 
+  std::unique_ptr<comm::GradientReducer> choose_reducer();
   void check_equal_start();
   void place_data();
   data::LoaderPlan loader_plan(int64_t first_step) const;

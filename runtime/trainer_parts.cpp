@@ -33,14 +33,20 @@ comm::ReducerOptions reducer_options(const Config::Comm& config) {
 std::unique_ptr<comm::GradientReducer> make_reducer(const Config::Comm& config,
                                                     const models::Forecaster& model,
                                                     comm::Communicator& communicator) {
+  return make_reducer(reducer_options(config), model, communicator);
+}
+
+std::unique_ptr<comm::GradientReducer> make_reducer(comm::ReducerOptions options,
+                                                    const models::Forecaster& model,
+                                                    comm::Communicator& communicator) {
   std::vector<at::Tensor> tensors;
   for (const NamedParameter& parameter : named_parameters(model)) {
     tensors.push_back(parameter.tensor);
   }
-  comm::ReducerOptions options = reducer_options(config);
   // A library that was asked for is used as with many ranks.
   options.cast_alone = communicator.backend() != "local";
-  return std::make_unique<comm::GradientReducer>(std::move(tensors), communicator, options);
+  return std::make_unique<comm::GradientReducer>(std::move(tensors), communicator,
+                                                 std::move(options));
 }
 
 int64_t parameter_checksum(const models::Forecaster& model) {

@@ -19,6 +19,9 @@ comm::ReducerOptions reducer_options(const Config::Comm& config);
 std::unique_ptr<comm::GradientReducer> make_reducer(const Config::Comm& config,
                                                     const models::Forecaster& model,
                                                     comm::Communicator& communicator);
+std::unique_ptr<comm::GradientReducer> make_reducer(comm::ReducerOptions options,
+                                                    const models::Forecaster& model,
+                                                    comm::Communicator& communicator);
 
 // A hash of all parameters' and buffers' bytes, non-negative and below 2^62; copies them to the
 // CPU.

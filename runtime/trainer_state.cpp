@@ -38,6 +38,18 @@ nlohmann::json number_or_null(const std::optional<double>& value) {
 
 }  // namespace
 
+std::vector<comm::BucketLayout> stored_layout(const TrainingState& state, int ranks) {
+  const nlohmann::json& stored = state.scalars;
+  std::vector<comm::BucketLayout> layout;
+  if (stored.value("ranks", 0) != ranks || !stored.contains("buckets")) return layout;
+  for (const nlohmann::json& bucket : stored.at("buckets")) {
+    layout.push_back({bucket.at("parameters").get<std::vector<int64_t>>(),
+                      bucket.at("offsets").get<std::vector<int64_t>>(),
+                      bucket.at("elements").get<int64_t>()});
+  }
+  return layout;
+}
+
 nlohmann::json Trainer::scalars() const {
   const BatchPlan& plan = parts_.plan;
   const LossScalerState scaler = scaler_.state();
@@ -79,6 +91,7 @@ nlohmann::json Trainer::scalars() const {
         {"stopped", early_stop_.stopped}}},
       {"seed", {{"seed", parts_.config.run.seed}}},
       {"buckets", layout_json(*reducer_)},
+      {"ranks", parts_.context.size()},
   };
 }
 

@@ -38,5 +38,30 @@ TEST(BucketLayout, AlignsViewsTo16Bytes) {
   EXPECT_EQ(layout[0].elements, 16);
 }
 
+TEST(BucketLayout, FollowsTheOrderOfBackward) {
+  const auto layout = make_bucket_layout({4, 8, 4}, 32, 64, {1, 2, 0});
+  ASSERT_EQ(layout.size(), 2U);
+  EXPECT_THAT(layout[0].parameters, ElementsAre(1));
+  EXPECT_THAT(layout[1].parameters, ElementsAre(2, 0));
+}
+
+TEST(BucketLayout, KnowsTheLayoutsOfAModel) {
+  const std::vector<int64_t> counts = {3, 1, 5, 40};
+  for (const int64_t limit : {16, 64, 1000}) {
+    EXPECT_TRUE(is_layout_of(make_bucket_layout(counts, limit, limit), counts));
+  }
+  const auto layout = make_bucket_layout(counts, 1000, 1000);
+  EXPECT_FALSE(is_layout_of(layout, {3, 1, 5}));
+  EXPECT_FALSE(is_layout_of(layout, {3, 1, 5, 40, 2}));
+  EXPECT_FALSE(is_layout_of(layout, {3, 1, 5, 44}));
+  auto twice = layout;
+  twice[0].parameters[1] = twice[0].parameters[0];
+  EXPECT_FALSE(is_layout_of(twice, counts));
+  auto moved = layout;
+  moved[0].offsets[2] += 4;
+  EXPECT_FALSE(is_layout_of(moved, counts));
+  EXPECT_FALSE(is_layout_of({}, counts));
+}
+
 }  // namespace
 }  // namespace longship::comm

@@ -62,7 +62,7 @@ TEST(RunPlan, SaysWhatTheRunWillDo) {
   EXPECT_EQ(plan.at("devices"), "2 x GPU, precision bf16");
   EXPECT_EQ(plan.at("batch"), "24 = 6 micro-batches x 4, 3 a rank on 2 ranks");
   EXPECT_EQ(plan.at("steps"), "8 (0.1385 epochs)");
-  EXPECT_EQ(plan.at("buckets"), "1 of up to 25 MiB");
+  EXPECT_EQ(plan.at("buckets"), "1 of up to 112 B (comm.bucket_mib: auto)");
   EXPECT_EQ(plan.at("optimizer"), "adamw, lr 0.001, constant schedule, warm-up of 0 steps");
 }
 

@@ -1,0 +1,110 @@
+#include "runtime/bucket_choice.h"
+
+#include <ATen/Functions.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace longship::runtime {
+namespace {
+
+// The fastest of a few: what disturbs a measurement only makes it longer.
+double seconds_of(comm::Communicator& gradients, int64_t bytes, c10::Device device) {
+  constexpr int kRepetitions = 4;
+  const at::Tensor tensor =
+      at::zeros({bytes / 4}, at::TensorOptions().dtype(at::kFloat).device(device));
+  double best = 1e9;
+  for (int i = 0; i < kRepetitions; ++i) {
+    if (device.is_cuda()) at::cuda::getCurrentCUDAStream(device.index()).synchronize();
+    const auto begin = std::chrono::steady_clock::now();
+    gradients.all_reduce(tensor, comm::ReduceOp::kSum);
+    if (device.is_cuda()) at::cuda::getCurrentCUDAStream(device.index()).synchronize();
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    best = std::min(best, time.count());
+  }
+  return best;
+}
+
+class ArrivalHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit ArrivalHook(std::function<void()> arrived) : arrived_(std::move(arrived)) {}
+  void operator()(const at::Tensor& /*tensor*/) override { arrived_(); }
+
+ private:
+  std::function<void()> arrived_;
+};
+
+}  // namespace
+
+CommunicatorSpeed measure_communicator(comm::Communicator& gradients, comm::Communicator& host,
+                                       c10::Device device) {
+  constexpr int64_t kTiny = 4096;
+  constexpr int64_t kLarge = int64_t{8} << 20;
+  const double tiny = seconds_of(gradients, kTiny, device);
+  const double large = seconds_of(gradients, kLarge, device);
+  const at::Tensor slowest = at::tensor({tiny, large}, at::kDouble);
+  host.all_reduce(slowest, comm::ReduceOp::kMax);
+  const double latency = slowest[0].item<double>();
+  const double transfer = std::max(slowest[1].item<double>() - latency, 1e-9);
+  return {latency, static_cast<double>(kLarge) / transfer};
+}
+
+int64_t bucket_bytes_for(const CommunicatorSpeed& speed, int64_t wire_bytes) {
+  constexpr double kLatencies = 16;
+  constexpr int64_t kFp32Bytes = 4;
+  constexpr int64_t kLeast = int64_t{1} << 20;
+  constexpr int64_t kMost = int64_t{64} << 20;
+  const double on_wire = kLatencies * speed.latency_s * speed.bytes_per_s;
+  const double bytes = std::clamp(on_wire * kFp32Bytes / static_cast<double>(wire_bytes),
+                                  static_cast<double>(kLeast), static_cast<double>(kMost));
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes)));
+}
+
+std::vector<int64_t> backward_order(models::Forecaster& model, const models::ModelShape& shape,
+                                    c10::Device device) {
+  std::vector<at::Tensor> parameters;
+  for (const at::Tensor& parameter : model.parameters()) {
+    if (parameter.requires_grad()) parameters.push_back(parameter);
+  }
+  std::vector<at::Tensor> buffers;
+  for (const at::Tensor& buffer : model.buffers()) buffers.push_back(buffer.clone());
+
+  std::mutex mutex;  // the engine may run hooks in a thread of its own
+  std::vector<int64_t> order;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameters[p],
+                                                   std::make_unique<ArrivalHook>([&, p] {
+                                                     const std::lock_guard lock(mutex);
+                                                     order.push_back(static_cast<int64_t>(p));
+                                                   }));
+  }
+  constexpr int64_t kSamples = 2;
+  models::Inputs inputs;
+  inputs.past =
+      at::zeros({kSamples, shape.window, shape.inputs}, at::TensorOptions().device(device));
+  model.forward(inputs).values.sum().backward();
+  for (at::Tensor& parameter : parameters) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+    parameter.mutable_grad().reset();
+  }
+  {
+    const at::NoGradGuard no_grad;
+    size_t i = 0;
+    for (const at::Tensor& buffer : model.buffers()) buffer.copy_(buffers[i++]);
+  }
+  for (auto p = static_cast<int64_t>(parameters.size()) - 1; p >= 0; --p) {
+    if (std::find(order.begin(), order.end(), p) == order.end()) order.push_back(p);
+  }
+  return order;
+}
+
+}  // namespace longship::runtime
