@@ -98,7 +98,9 @@ MpiWorld start_mpi() {
   int length = 0;
   check_setup(MPI_Get_library_version(version.data(), &length), "MPI_Get_library_version");
   world.library_version.assign(version.data(), static_cast<size_t>(length));
-  world.library_version = world.library_version.substr(0, world.library_version.find('\n'));
+  // Some libraries count the terminating zero.
+  world.library_version = world.library_version.substr(
+      0, world.library_version.find_first_of(std::string_view("\n\0", 2)));
   find_nodes(world);
   return world;
 }

@@ -103,8 +103,12 @@ std::optional<std::string> recognise_time_column(const std::string& path, char d
                                                  const CellParser& cells) {
   CsvReader reader(path, delimiter, options.skip_lines);
   CsvHeader header(reader, cells);
-  std::vector<int> stamps(header.names().size(), 0);
-  std::vector<bool> possible(header.names().size(), true);
+  struct Seen {
+    int cells = 0;          // that are not missing
+    int stamps = 0;         // of those, that are times
+    std::string first_bad;  // place and text of the first one that is none
+  };
+  std::vector<Seen> seen(header.names().size());
   for (int record = 0; record < kSampleRecords && reader.next(); ++record) {
     header.check_width(reader);
     for (size_t i = 0; i < header.names().size(); ++i) {
@@ -114,13 +118,18 @@ std::optional<std::string> recognise_time_column(const std::string& path, char d
       const bool stamp = options.time_format.empty()
                              ? parse_stamp(cell).has_value()
                              : parse_by_format(cell, options.time_format).has_value();
-      possible[i] = possible[i] && stamp;
-      ++stamps[i];
+      ++seen[i].cells;
+      seen[i].stamps += stamp ? 1 : 0;
+      if (!stamp && seen[i].first_bad.empty()) {
+        seen[i].first_bad = reader.place() + ", column '" + header.names()[i] + "': '" +
+                            std::string(cell.substr(0, 40)) + "'";
+      }
     }
   }
   std::vector<std::string> candidates;
   for (size_t i = 0; i < header.names().size(); ++i) {
-    const bool usable = possible[i] && stamps[i] > 0 && header.names()[i] != options.series_column;
+    const bool usable = seen[i].stamps > 0 && seen[i].stamps == seen[i].cells &&
+                        header.names()[i] != options.series_column;
     if (usable && std::find(options.columns.begin(), options.columns.end(), header.names()[i]) ==
                       options.columns.end()) {
       candidates.push_back(header.names()[i]);
@@ -134,8 +143,20 @@ std::optional<std::string> recognise_time_column(const std::string& path, char d
     }
     candidates = usual;
   }
-  if (candidates.empty()) return std::nullopt;
-  return candidates.front();
+  if (!candidates.empty()) return candidates.front();
+  // A column of times with a slip in it must not be left out without a word.
+  for (const Seen& column : seen) {
+    if (2 * column.stamps > column.cells && column.stamps < column.cells) {
+      throw DataError(column.first_bad +
+                      " is no time, though most cells of the column are; correct "
+                      "it, or name another column by --time-column");
+    }
+  }
+  if (!options.time_format.empty()) {
+    throw DataError(path + ": no column holds times of --time-format '" + options.time_format +
+                    "'; correct it, or give --time-column");
+  }
+  return std::nullopt;
 }
 
 }  // namespace longship::data

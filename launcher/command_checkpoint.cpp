@@ -10,6 +10,8 @@
 #include "launcher/arguments.h"
 #include "launcher/checkpoint_report.h"
 #include "launcher/command.h"
+#include "launcher/json_text.h"
+#include "launcher/output_file.h"
 #include "runtime/checkpoint_folder.h"
 #include "runtime/checkpoint_reader.h"
 #include "runtime/error.h"
@@ -90,7 +92,7 @@ int list(const std::vector<std::string>& arguments) {
                                    run + " is " + runtime::describe_path(run));
   }
   const json report = list_report(folder);
-  std::cout << (words.flag("json") ? report.dump(2) + "\n" : list_text(report));
+  std::cout << (words.flag("json") ? text_of(report) + "\n" : list_text(report));
   return 0;
 }
 
@@ -99,7 +101,7 @@ int inspect(const std::vector<std::string>& arguments) {
                     "CKPT [--json]", arguments);
   if (words.helped()) return 0;
   const json report = inspect_report(find(words.path()));
-  std::cout << (words.flag("json") ? report.dump(2) + "\n" : inspect_text(report));
+  std::cout << (words.flag("json") ? text_of(report) + "\n" : inspect_text(report));
   return 0;
 }
 
@@ -113,8 +115,8 @@ int verify(const std::vector<std::string>& arguments) {
   const std::string path = find(words.path());
   const std::vector<std::string> problems = runtime::verify_checkpoint(path);
   if (words.flag("json")) {
-    std::cout << json{{"checkpoint", path}, {"verified", problems.empty()}, {"problems", problems}}
-                     .dump(2)
+    std::cout << text_of(
+                     {{"checkpoint", path}, {"verified", problems.empty()}, {"problems", problems}})
               << "\n";
   } else if (problems.empty()) {
     std::cout << path << ": all files are as they were written\n";
@@ -161,14 +163,7 @@ int export_weights(const std::vector<std::string>& arguments) {
   if (output.empty()) {
     throw runtime::UsageError("checkpoint export needs --output FILE.safetensors");
   }
-  std::error_code error;
-  const fs::file_status status = fs::status(output, error);
-  if (fs::is_directory(status)) {
-    throw runtime::UsageError(output.string() + " is a folder; name a file by --output");
-  }
-  if (fs::exists(status) && !words.flag("force")) {
-    throw runtime::UsageError(output.string() + " exists; give --force to replace it");
-  }
+  check_output_file(output.string(), words.flag("force"), {});
   const std::string checkpoint = find(path);
   const runtime::TrainingState state =
       runtime::read_checkpoint(checkpoint, runtime::Parts::kWeights);

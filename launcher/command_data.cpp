@@ -11,6 +11,8 @@
 #include "data/synthetic.h"
 #include "launcher/command.h"
 #include "launcher/data_report.h"
+#include "launcher/json_text.h"
+#include "launcher/output_file.h"
 #include "runtime/error.h"
 
 namespace longship::launcher {
@@ -52,12 +54,10 @@ Words files_of(const cxxopts::ParseResult& result) {
   return value_of<Words>(result, "files", {});
 }
 
-std::string output_of(const cxxopts::ParseResult& result) {
+std::string output_of(const cxxopts::ParseResult& result, const Words& inputs = {}) {
   const auto output = value_of<std::string>(result, "output", "");
   if (output.empty()) throw runtime::UsageError("--output FILE.h5 is missing");
-  if (result.count("force") == 0 && std::filesystem::exists(output)) {
-    throw runtime::UsageError(output + " exists already; name another file or give --force");
-  }
+  check_output_file(output, result.count("force") > 0, inputs);
   return output;
 }
 
@@ -152,7 +152,7 @@ int run_import(const Words& words) {
   if (!result) return 0;
   const Words files = files_of(*result);
   if (files.empty()) throw runtime::UsageError("longship data import: no CSV file is named");
-  const std::string output = output_of(*result);
+  const std::string output = output_of(*result, files);
   const data::CsvImport imported = data::import_csv(files, csv_options(*result));
   data::write_series_file(output, imported.table, result->count("force") > 0);
   print_import(std::cout, imported);
@@ -180,7 +180,7 @@ int run_inspect(const Words& words) {
   if (is_text_file(files.front())) {
     const data::CsvImport imported = data::import_csv(files, csv_options(*result));
     if (json) {
-      std::cout << json_of(files.front(), imported, statistics).dump(2) << "\n";
+      std::cout << text_of(json_of(files.front(), imported, statistics)) << "\n";
     } else {
       print_import(std::cout, imported);
       if (statistics) print_statistics(std::cout, data::column_statistics(imported.table));
@@ -190,7 +190,7 @@ int run_inspect(const Words& words) {
   const data::FileInspection inspection =
       data::inspect_file(files.front(), value_of<std::string>(*result, "dataset", ""), statistics);
   if (json) {
-    std::cout << json_of(inspection).dump(2) << "\n";
+    std::cout << text_of(json_of(inspection)) << "\n";
   } else {
     print_inspection(std::cout, inspection);
   }

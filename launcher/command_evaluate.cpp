@@ -10,6 +10,7 @@
 
 #include "launcher/arguments.h"
 #include "launcher/command.h"
+#include "launcher/json_text.h"
 #include "launcher/parallel_command.h"
 #include "runtime/agreement.h"
 #include "runtime/checkpoint.h"
@@ -181,7 +182,7 @@ int evaluate_checkpoint(const EvaluateOptions& options, Session& session) {
   const int64_t windows = runtime::evaluated_windows(*dataset, request);
   if (session.host->rank() == 0) {
     if (options.as_json) {
-      std::cout << evaluation_json(evaluation, *dataset, options, checkpoint, windows).dump(2)
+      std::cout << text_of(evaluation_json(evaluation, *dataset, options, checkpoint, windows))
                 << std::endl;
     } else {
       print_table(evaluation, *dataset, options, checkpoint, windows);

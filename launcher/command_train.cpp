@@ -211,10 +211,6 @@ int train(const TrainOptions& options, Config config, Session& session) {
     if (!leader) {
       return;
     }
-    place.directory->write_config(config);
-    place.directory->write_run(run_facts(config, context, hosts, devices, batches, *dataset,
-                                         runtime::to_string(precision), options, session,
-                                         first_step));
     metrics = std::make_unique<runtime::JsonLinesSink>(
         place.directory->metrics_path(),
         checkpoint ? std::optional<int64_t>(first_step) : std::nullopt);
@@ -239,6 +235,9 @@ int train(const TrainOptions& options, Config config, Session& session) {
       log->info("  {}", line);
     }
     advise(context, *model, precision, options);
+    for (const std::string& change : place.changes) {
+      log->info("changed since: {}", change);
+    }
     if (checkpoint) {
       log->info("going on from {} (step {} of {})", checkpoint->path, first_step,
                 batches.total_steps);
@@ -254,11 +253,23 @@ int train(const TrainOptions& options, Config config, Session& session) {
   }
   if (trainer.finished()) {
     if (leader) {
-      log->info("the run is finished (step {} of {}): nothing to do; raise train.epochs to go on",
-                trainer.step(), batches.total_steps);
+      log->info(
+          "the run is finished (step {} of {}): nothing to do; raise train.epochs or "
+          "train.steps to go on",
+          trainer.step(), batches.total_steps);
     }
     return static_cast<int>(runtime::ExitCode::kDone);
   }
+  // Only now is it sure that training goes on: a refused or finished run keeps its records.
+  runtime::collectively(context.host, context.host_name, [&] {
+    if (!leader) {
+      return;
+    }
+    place.directory->write_config(config);
+    place.directory->write_run(run_facts(config, context, hosts, devices, batches, *dataset,
+                                         runtime::to_string(precision), options, session,
+                                         first_step));
+  });
   const runtime::ExitCode code = trainer.run();
   if (leader) {
     progress->finish();

@@ -70,6 +70,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     const int code = run({argv + 1, argv + argc});
+    // The result stands; a further request to stop must not change it while libraries are unloaded.
+    std::signal(SIGUSR1, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
     check_output();
     return code;
   } catch (const std::exception& error) {

@@ -26,6 +26,7 @@ using std::chrono::milliseconds;
 
 constexpr std::array kStopSignals = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 constexpr int kKilledByUser = 128 + SIGINT;
+constexpr int kStopped = 75;
 
 sigset_t waited_signals() {
   sigset_t signals;
@@ -227,6 +228,11 @@ int supervise(const SupervisorOptions& options) {
     const Clock::time_point began = Clock::now();
     const int code = run_once(restarts == 0 ? options.command : options.restarted, options, orders);
     if (orders.killing()) return kKilledByUser;
+    if (orders.stopping() && code == 128 + SIGUSR1) {
+      // The signal met a rank that was still being loaded and had nothing to save.
+      options.say("stopped before training began");
+      return kStopped;
+    }
     const std::string reason = restart_reason(
         code, orders.stopping(), std::chrono::duration_cast<milliseconds>(Clock::now() - began),
         options.start_time);

@@ -24,23 +24,29 @@ using runtime::Config;
 using runtime::ConfigError;
 
 // A run goes on with the settings that it was started with, but for those that may change.
-void compare_with_stored(const runtime::RunDirectory& directory, const Config& config) {
+// Returns those that did, as "key (old there, new now)".
+std::vector<std::string> compare_with_stored(const runtime::RunDirectory& directory,
+                                             const Config& config) {
   const Config stored = runtime::load_config(directory.config_path());
   std::string refused;
+  std::vector<std::string> changes;
   for (const runtime::ConfigChange& change : runtime::compare_configs(stored, config)) {
+    const std::string text =
+        change.key + " (" + change.old_value + " there, " + change.new_value + " now)";
     const bool same = change.key == "train.micro_batch_size" &&
                       stored.train.micro_batch_size == 0 &&
                       directory.chosen_micro_batch_size() == config.train.micro_batch_size;
     if (!change.allowed && !same) {
-      refused += (refused.empty() ? "" : ", ") + change.key + " (" + change.old_value + " there, " +
-                 change.new_value + " now)";
+      refused += (refused.empty() ? "" : ", ") + text;
     }
+    changes.push_back(text);
   }
   if (!refused.empty()) {
     throw ConfigError("the run in " + directory.root() +
                       " was started with other settings that cannot change on resume: " + refused +
                       "; give the old values, or another run.name for a new run");
   }
+  return changes;
 }
 
 }  // namespace
@@ -62,7 +68,7 @@ RunPlace open_run_directory(const TrainOptions& options, Config& config, Session
                         "or leave --resume at auto to go on with it");
     }
     if (place.existed) {
-      compare_with_stored(*place.directory, config);
+      place.changes = compare_with_stored(*place.directory, config);
     }
   });
   place.root = comm::broadcast_text(*session.host, place.root, 0);

@@ -27,6 +27,7 @@ struct RunPlace {
   std::string root;
   std::unique_ptr<runtime::RunDirectory> directory;  // rank 0 only
   bool existed = false;                              // a run was started here before
+  std::vector<std::string> changes = {};             // of settings since, for the log; rank 0 only
 };
 
 // Chooses, creates and locks the run directory on rank 0, compares the settings with those that it

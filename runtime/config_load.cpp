@@ -239,6 +239,10 @@ std::string read_file(const std::string& path) {
   if (fs::is_directory(path, error)) {
     throw ConfigError("'" + path + "' is a folder, not a run file");
   }
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw ConfigError("'" + path + "' is a device or pipe, not a run file");
+  }
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {
     throw ConfigError("cannot read the run file '" + path + "': " + std::strerror(errno) +
@@ -256,6 +260,40 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+// As Unicode 15, table 3-7, has it.
+bool is_utf8(const std::string& text) {
+  const auto byte = [&](size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
+  };
+  for (size_t i = 0; i < text.size();) {
+    const unsigned lead = byte(i);
+    const size_t length = lead < 0x80   ? 1
+                          : lead < 0xC2 ? 0
+                          : lead < 0xE0 ? 2
+                          : lead < 0xF0 ? 3
+                          : lead < 0xF5 ? 4
+                                        : 0;
+    if (length == 0) return false;
+    for (size_t k = 1; k < length; ++k) {
+      if ((byte(i + k) & 0xC0U) != 0x80U) return false;
+    }
+    const unsigned second = byte(i + 1);
+    const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
+    const bool surrogate_or_beyond =
+        (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);
+    if (overlong || surrogate_or_beyond) return false;
+    i += length;
+  }
+  return true;
+}
+
+void refuse_other_encodings(const std::string& text, const std::string& where) {
+  if (is_utf8(text)) return;
+  throw ConfigError(where +
+                    " holds bytes that are not UTF-8; save the file as UTF-8, and rename "
+                    "files and folders whose names are not");
+}
+
 }  // namespace
 
 Config load_config(const std::string& path, const std::vector<std::string>& overrides) {
@@ -267,6 +305,9 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
 Config parse_config(const std::string& text, const std::string& file_name,
                     const std::string& base_directory, const std::vector<std::string>& overrides) {
   Entries entries = read_entries(load_yaml(text, file_name), file_name);
+  // Everything ends up in JSON records and checkpoints, which hold nothing else.
+  refuse_other_encodings(text, file_name);
+  for (const std::string& one : overrides) refuse_other_encodings(one, "--set");
   apply_overrides(entries, overrides);
 
   const std::string model_name = chosen_model(entries);

@@ -105,8 +105,8 @@ check "unit tests" unit_tests
 check sanitizer sanitized_tests
 check doctor timeout 60 "$LONGSHIP_BINARY" doctor
 check training timeout 240 "$python" tests/multirank/train/gpu_test.py
-check speed timeout 500 "$python" bench/compare.py train --rounds 2
-check inference timeout 200 "$python" bench/compare.py infer --rounds 2
+check speed timeout 500 "$python" bench/compare.py train --rounds 1
+check inference timeout 200 "$python" bench/compare.py infer --rounds 1
 
 echo
 if [ ${#failed[@]} -gt 0 ]; then

@@ -117,6 +117,17 @@ TEST_F(CsvHeaderTest, SeveralPossibleTimeColumnsNeedAUsualNameOrAChoice) {
   EXPECT_FALSE(time_column("sent,got\n2020-01-01,2020-01-02\n", options));
 }
 
+TEST_F(CsvHeaderTest, AColumnOfTimesWithASlipIsNotLeftOutSilently) {
+  EXPECT_THAT(message_of<DataError>([&] {
+                time_column("x,when\n1,2024-02-28\n2,2024-02-30\n3,2024-03-01\n");
+              }),
+              HasSubstr("file.csv:3, column 'when': '2024-02-30' is no time"));
+  CsvImportOptions options;
+  options.time_format = "%Y";
+  EXPECT_THAT(message_of<DataError>([&] { time_column("x,y\n1.5,2.5\n", options); }),
+              HasSubstr("no column holds times of --time-format '%Y'"));
+}
+
 TEST_F(CsvHeaderTest, TheFirstHundredRowsDecide) {
   std::string text = "when\n";
   for (int i = 0; i < 100; ++i) text += "2020-01-01\n";

@@ -127,6 +127,15 @@ TEST_F(SuperviseTest, StopSignalsReachMpirunAsUsr1) {
   }
 }
 
+TEST_F(SuperviseTest, ARequestThatMeetsALoadingRankIsAnEarlyStop) {
+  // The rank has no handler yet, so the signal ends it.
+  start("touch $D/ready; trap 'exit 138' USR1; while :; do sleep 0.02; done");
+  await("ready");
+  send(SIGTERM);
+  EXPECT_EQ(exit_code(), 75);
+  EXPECT_THAT(text("said"), HasSubstr("stopped before training began"));
+}
+
 TEST_F(SuperviseTest, MpirunHasItsOwnGroupAndNoTerminal) {
   start(
       "ps -o pgid= -p $$ | tr -d ' ' > $D/group; echo $$ > $D/pid\n"

@@ -160,6 +160,9 @@ TEST(ParseConfig, RefusesTextThatIsNoRunFile) {
   EXPECT_THAT(config_error([] { parse("- a\n- b\n"); }), HasSubstr("holds sections"));
   EXPECT_THAT(config_error([] { parse(std::string("\x89HDF\r\n\x1a\n\0\0", 10)); }),
               HasSubstr("not text"));
+  EXPECT_THAT(error_with("run: {name: \"d\xfcrr\"}\n"), HasSubstr("bytes that are not UTF-8"));
+  EXPECT_THAT(error_with("", {"run.name=d\xfcrr"}), HasSubstr("--set holds bytes that are not"));
+  EXPECT_THAT(error_with("", {"run.name=\xed\xa0\x80"}), HasSubstr("not UTF-8"));  // surrogate
   EXPECT_THAT(error_with("---\nrun: {seed: 1}\n"), HasSubstr("2 YAML documents"));
   EXPECT_THAT(config_error([] { parse(std::string(100000, '[')); }), StartsWith("run.yaml"));
 }

@@ -244,6 +244,21 @@ class Errors(unittest.TestCase):
 
     # ------------------------------------------------ faults while training
 
+    def test_a_refused_resume_keeps_the_records_of_the_run(self):
+        config = self.configure()
+        path = harness.write_config(self.folder / "kept.yaml", config)
+        harness.train(path)
+        run = self.folder / "runs" / config["run"]["name"]
+        kept = {name: (run / name).read_bytes() for name in ("config.yaml", "run.json")}
+        # Other data of the same shape, and a key that may change.
+        harness.write_series(self.folder / "series.h5", seed=9)
+        job = harness.longship("train", path, "--set", "optimizer.lr=0.7", "--set", "train.steps=90")
+        outcome = job.wait()
+        self.assertEqual(outcome.code, harness.INPUT, str(outcome))
+        self.assertIn("the training data changed", outcome.stderr)
+        for name, text in kept.items():
+            self.assertEqual((run / name).read_bytes(), text, name)
+
     def test_exception_on_one_rank(self):
         fault = {"LONGSHIP_FAULT": "throw:rank=1,step=5"}
         config = self.configure()

@@ -1,0 +1,38 @@
+#include "launcher/output_file.h"
+
+#include <filesystem>
+
+#include "runtime/error.h"
+
+namespace longship::launcher {
+
+namespace fs = std::filesystem;
+
+void check_output_file(const std::string& path, bool force,
+                       const std::vector<std::string>& inputs) {
+  using runtime::UsageError;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    throw UsageError(path + " is a folder; name a file by --output");
+  }
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw UsageError(path + " is a device or pipe, not a file; name a file by --output");
+  }
+  const fs::path folder = fs::absolute(path, error).parent_path();
+  if (fs::exists(folder / "manifest.json", error)) {
+    throw UsageError(path +
+                     " lies in a checkpoint, which must stay as it is; name a file elsewhere");
+  }
+  if (!fs::exists(status)) return;
+  for (const std::string& input : inputs) {
+    if (fs::equivalent(path, input, error)) {
+      throw UsageError(path + " is an input of this command; name another file by --output");
+    }
+  }
+  if (!force) {
+    throw UsageError(path + " exists; give --force to replace it");
+  }
+}
+
+}  // namespace longship::launcher

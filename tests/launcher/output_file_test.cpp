@@ -1,0 +1,61 @@
+#include "launcher/output_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "../runtime/temporary_folder.h"
+#include "runtime/error.h"
+
+namespace longship::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(const std::string& path, bool force,
+                    const std::vector<std::string>& inputs = {}) {
+  try {
+    check_output_file(path, force, inputs);
+  } catch (const runtime::UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(OutputFile, ReplacesAFileOnlyWithForce) {
+  const tests::TemporaryFolder folder;
+  EXPECT_EQ(refusal(folder / "new", false), "");
+  std::ofstream(folder / "old") << "x";
+  EXPECT_THAT(refusal(folder / "old", false), HasSubstr("give --force"));
+  EXPECT_EQ(refusal(folder / "old", true), "");
+}
+
+TEST(OutputFile, NeverReplacesWhatIsNoFile) {
+  const tests::TemporaryFolder folder;
+  EXPECT_THAT(refusal(folder.path().string(), true), HasSubstr("is a folder"));
+  EXPECT_THAT(refusal("/dev/null", true), HasSubstr("is a device or pipe"));
+}
+
+TEST(OutputFile, NeverReplacesAnInput) {
+  const tests::TemporaryFolder folder;
+  std::ofstream(folder / "in.csv") << "x";
+  std::filesystem::create_hard_link(folder / "in.csv", folder / "other.csv");
+  std::filesystem::create_symlink(folder / "in.csv", folder / "link.csv");
+  for (const char* name : {"in.csv", "other.csv", "link.csv"}) {
+    EXPECT_THAT(refusal(folder / name, true, {folder / "in.csv"}), HasSubstr("is an input"))
+        << name;
+  }
+}
+
+TEST(OutputFile, NeverWritesIntoACheckpoint) {
+  const tests::TemporaryFolder folder;
+  std::ofstream(folder / "manifest.json") << "{}";
+  std::ofstream(folder / "model.safetensors") << "x";
+  EXPECT_THAT(refusal(folder / "model.safetensors", true), HasSubstr("lies in a checkpoint"));
+  EXPECT_THAT(refusal(folder / "new.safetensors", false), HasSubstr("lies in a checkpoint"));
+}
+
+}  // namespace
+}  // namespace longship::launcher
