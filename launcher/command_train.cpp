@@ -207,9 +207,20 @@ int train(const TrainOptions& options, Config config, Session& session) {
   const int64_t first_step = checkpoint ? checkpoint->state.step : 0;
   const std::vector<std::string> hosts = comm::all_gather_text(context.host, context.host_name);
   const std::string devices = describe_devices(context);
+  const auto write_records = [&] {
+    if (leader) {
+      place.directory->write_config(config);
+      place.directory->write_run(run_facts(config, context, hosts, devices, batches, *dataset,
+                                           runtime::to_string(precision), options, session,
+                                           first_step));
+    }
+  };
   runtime::collectively(context.host, context.host_name, [&] {
     if (!leader) {
       return;
+    }
+    if (!place.existed) {
+      write_records();
     }
     metrics = std::make_unique<runtime::JsonLinesSink>(
         place.directory->metrics_path(),
@@ -261,15 +272,9 @@ int train(const TrainOptions& options, Config config, Session& session) {
     return static_cast<int>(runtime::ExitCode::kDone);
   }
   // Only now is it sure that training goes on: a refused or finished run keeps its records.
-  runtime::collectively(context.host, context.host_name, [&] {
-    if (!leader) {
-      return;
-    }
-    place.directory->write_config(config);
-    place.directory->write_run(run_facts(config, context, hosts, devices, batches, *dataset,
-                                         runtime::to_string(precision), options, session,
-                                         first_step));
-  });
+  if (place.existed) {
+    runtime::collectively(context.host, context.host_name, write_records);
+  }
   const runtime::ExitCode code = trainer.run();
   if (leader) {
     progress->finish();
