@@ -127,7 +127,8 @@ def loader(arguments):
 
 def cpu(arguments):
     def ours():
-        keys = ["precision.mode=fp32", "comm.wire=fp32", "train.batch_size=512"]
+        keys = ["precision.mode=fp32", "comm.wire=fp32", "train.batch_size=64"]
+        keys += ["train.micro_batch_size=32"]
         command = [LONGSHIP, "launch", "-n", "2", "--", "bench", "train", "--json"]
         command += ["--steps", "75", "--warmup", "25"]
         for key in keys:
@@ -137,11 +138,11 @@ def cpu(arguments):
     def theirs():
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
         command += [HERE / "pytorch_train.py", "gloo", "--precision", "fp32", "--wire", "fp32"]
-        command += ["--warmup", "5", "--blocks", "3", "--block-steps", "25"]
+        command += ["--batch", "32", "--warmup", "5", "--blocks", "3", "--block-steps", "15"]
         return last_object(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
     mine, other = in_turn(arguments.rounds, ours, theirs)
-    print(f"2 ranks on CPUs, seed LSTM, batch 2 x 256: longship {mine:.1f} ms, gloo {other:.1f} ms,")
+    print(f"2 ranks on CPUs, seed LSTM, batch 2 x 32: longship {mine:.1f} ms, gloo {other:.1f} ms,")
     print(f"ratio {other / mine:.2f}")
 
 

@@ -50,10 +50,12 @@ def make_model(preset):
     return SeedLstm() if preset == "seed-lstm" else PatchTransformer()
 
 
-def make_batch(preset, device):
+def make_batch(preset, device, batch=None):
     """Past and target of one micro-batch."""
     if preset == "seed-lstm":
-        shapes = (256, 50, 100), (256, 1)
+        batch = batch or 256
+        shapes = (batch, 50, 100), (batch, 1)
     else:
-        shapes = (32, 512, 7), (32, 96, 7)
+        batch = batch or 32
+        shapes = (batch, 512, 7), (batch, 96, 7)
     return tuple(torch.randn(shape, device=device) for shape in shapes)

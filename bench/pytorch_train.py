@@ -51,7 +51,10 @@ class Recipe:
         tf32 = arguments.precision != "fp32"
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
         self.scaling = arguments.precision == "fp16"
-        self.batches = [peer_models.make_batch(arguments.preset, self.device) for _ in range(8)]
+        def make_batch():
+            return peer_models.make_batch(arguments.preset, self.device, arguments.batch)
+
+        self.batches = [make_batch() for _ in range(8)]
         self.served = 0
 
     def batch(self):
@@ -218,6 +221,7 @@ def main():
     recipes = ("ddp", "graph", "compile", "reduce-overhead", "gloo")
     parser.add_argument("recipe", choices=recipes)
     parser.add_argument("--preset", choices=peer_models.PRESETS, default="seed-lstm")
+    parser.add_argument("--batch", type=int, help="samples of a micro-batch")
     parser.add_argument("--accumulation", type=int, default=1)
     parser.add_argument("--precision", choices=["fp32", "tf32", "fp16", "bf16"], default="fp16")
     parser.add_argument("--wire", choices=["fp32", "fp16"], default="fp16")
