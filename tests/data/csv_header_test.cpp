@@ -118,9 +118,8 @@ TEST_F(CsvHeaderTest, SeveralPossibleTimeColumnsNeedAUsualNameOrAChoice) {
 }
 
 TEST_F(CsvHeaderTest, AColumnOfTimesWithASlipIsNotLeftOutSilently) {
-  EXPECT_THAT(message_of<DataError>([&] {
-                time_column("x,when\n1,2024-02-28\n2,2024-02-30\n3,2024-03-01\n");
-              }),
+  EXPECT_THAT(message_of<DataError>(
+                  [&] { time_column("x,when\n1,2024-02-28\n2,2024-02-30\n3,2024-03-01\n"); }),
               HasSubstr("file.csv:3, column 'when': '2024-02-30' is no time"));
   CsvImportOptions options;
   options.time_format = "%Y";
