@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= release
 SEED ?= 1
 
-.PHONY: setup build demo test asan format lint docs clean help
+.PHONY: setup build demo test asan tsan format lint docs clean help
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 10
@@ -30,8 +30,12 @@ test: setup ## build and run all tests
 asan: setup ## run the data folder's tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory run-sanitizer PRESET=asan TARGETS=longship_data_tests TESTS='^data$$'
 
+tsan: setup ## run the tests that use threads under the thread sanitizer
+	@$(MAKE) --no-print-directory run-sanitizer PRESET=tsan TESTS='^threads_' \
+	  TARGETS='longship_comm_tests longship_data_tests longship_comm_multirank_tests'
+
 format: ## format all sources in place
-	@scripts/setup.sh --lint
+	@scripts/setup.sh --format
 	@scripts/format.sh --fix
 
 lint: ## check format, the folders' dependencies, and clang-tidy's findings
@@ -39,7 +43,7 @@ lint: ## check format, the folders' dependencies, and clang-tidy's findings
 	@scripts/format.sh
 	@python3 scripts/check_includes.py
 	@$(MAKE) --no-print-directory build-with-environment PRESET=release
-	@scripts/tidy.sh
+	@python3 scripts/tidy.py
 
 docs: setup ## write docs/config.md anew from the field table
 	@$(MAKE) --no-print-directory build-with-environment PRESET=release

@@ -22,10 +22,17 @@ target_compile_options(longship_options INTERFACE -pthread
 target_link_options(longship_options INTERFACE
   "SHELL:-Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state")
 target_compile_definitions(longship_options INTERFACE LONGSHIP_VERSION="${PROJECT_VERSION}")
-if(LONGSHIP_SANITIZE)
+if(LONGSHIP_SANITIZE STREQUAL "address")
   target_compile_options(longship_options INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=undefined;-fno-omit-frame-pointer>")
   target_link_options(longship_options INTERFACE -fsanitize=address,undefined)
+elseif(LONGSHIP_SANITIZE STREQUAL "thread")
+  # What the sanitizer inserts keeps GCC from seeing that an optional is set where it is read.
+  target_compile_options(longship_options INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread;-fno-omit-frame-pointer;-Wno-maybe-uninitialized>")
+  target_link_options(longship_options INTERFACE -fsanitize=thread)
+elseif(LONGSHIP_SANITIZE)
+  message(FATAL_ERROR "LONGSHIP_SANITIZE is '${LONGSHIP_SANITIZE}', not 'address' or 'thread'")
 endif()
 
 add_library(longship_hdf5 INTERFACE)

@@ -80,6 +80,7 @@ std::vector<at::Tensor> checked(std::vector<at::Tensor> parameters) {
 
 std::vector<int64_t> element_counts(const std::vector<at::Tensor>& parameters) {
   std::vector<int64_t> counts;
+  counts.reserve(parameters.size());
   for (const auto& parameter : parameters) counts.push_back(parameter.numel());
   return counts;
 }
@@ -316,7 +317,7 @@ void GradientReducer::Impl::finalize() {
 }
 
 GradientReducer::GradientReducer(std::vector<at::Tensor> parameters, Communicator& communicator,
-                                 ReducerOptions options)
+                                 const ReducerOptions& options)
     : impl_(std::make_unique<Impl>(std::move(parameters), communicator, options)) {}
 GradientReducer::~GradientReducer() = default;
 

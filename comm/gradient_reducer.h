@@ -53,7 +53,7 @@ class GradientReducer {
   // parameters: leaf tensors, float32, all on one device, requires_grad; equal on all ranks.
   // The communicator must outlive the reducer.
   GradientReducer(std::vector<at::Tensor> parameters, Communicator& communicator,
-                  ReducerOptions options);
+                  const ReducerOptions& options);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;

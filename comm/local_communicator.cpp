@@ -1,5 +1,7 @@
 #include "comm/local_communicator.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 
@@ -311,6 +313,7 @@ std::vector<std::unique_ptr<Communicator>> make_local_group(int size,
   if (size < 1) throw std::invalid_argument("a group needs at least one rank");
   auto group = std::make_shared<Group>(size, timeout);
   std::vector<std::unique_ptr<Communicator>> ranks;
+  ranks.reserve(static_cast<size_t>(size));
   for (int r = 0; r < size; ++r) ranks.push_back(std::make_unique<GroupCommunicator>(group, r));
   return ranks;
 }

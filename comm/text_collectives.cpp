@@ -24,6 +24,7 @@ std::vector<std::string> all_gather_text(Communicator& communicator, const std::
   communicator.all_gather(row, rows);
 
   std::vector<std::string> texts;
+  texts.reserve(static_cast<size_t>(size));
   const auto* bytes = static_cast<const char*>(rows.data_ptr());
   for (int r = 0; r < size; ++r) {
     texts.emplace_back(length_of[r] == 0

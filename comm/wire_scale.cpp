@@ -40,6 +40,7 @@ WireScale::WireScale(int64_t buckets, int rank, int ranks, at::Device device)
 
 at::Tensor WireScale::codes(const std::vector<at::Tensor>& buckets, const at::Tensor& loss_scale) {
   std::vector<at::Tensor> all;
+  all.reserve(buckets.size());
   for (const at::Tensor& bucket : buckets) all.push_back(code(bucket, loss_scale));
   return at::stack(all);
 }

@@ -83,7 +83,7 @@ std::vector<std::string> column_names(const Hdf5Dataset& dataset,
   made_up = true;
   for (int64_t i = 0; i < width; ++i) {
     std::string name = name_of(dataset.path());
-    name += "_";
+    name += '_';
     names.push_back(name += std::to_string(i));
   }
   return names;
@@ -148,6 +148,7 @@ void check_shape(const Hdf5Dataset& dataset, bool names_known) {
 std::vector<std::string> picked_names(const std::vector<std::string>& names,
                                       const std::vector<int64_t>& positions) {
   std::vector<std::string> picked;
+  picked.reserve(positions.size());
   for (const int64_t position : positions) picked.push_back(names[static_cast<size_t>(position)]);
   return picked;
 }
@@ -227,6 +228,7 @@ SeriesTable read_column_datasets(hid_t file, const std::string& path,
                                  const std::vector<std::string>& datasets,
                                  const std::vector<std::string>& columns) {
   std::vector<std::string> names;
+  names.reserve(datasets.size());
   for (const std::string& dataset : datasets) names.push_back(name_of(dataset));
   const std::vector<int64_t> positions =
       find_columns(names, columns, path + ": " + group_of(datasets.front()));

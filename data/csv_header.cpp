@@ -5,6 +5,7 @@
 #include <cctype>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "data/error.h"
 #include "data/series_store.h"
@@ -141,7 +142,7 @@ std::optional<std::string> recognise_time_column(const std::string& path, char d
     if (usual.size() != 1) {
       throw DataError(path + ": the time may be in " + listed(candidates) + "; give --time-column");
     }
-    candidates = usual;
+    candidates = std::move(usual);
   }
   if (!candidates.empty()) return candidates.front();
   // A column of times with a slip in it must not be left out without a word.

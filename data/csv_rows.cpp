@@ -91,6 +91,7 @@ void CsvCollector::add_file(const std::string& path) {
   if (rows_.files.empty()) choose_columns(header);
 
   std::vector<size_t> positions;
+  positions.reserve(columns_.size());
   for (const Column& column : columns_) positions.push_back(header.require(column.name));
   std::optional<size_t> time_at;
   std::optional<size_t> series_at;

@@ -151,6 +151,7 @@ void leave_out_empty_series(SeriesTable& table, const MissingMask& mask) {
 
 std::vector<SplitBounds> split_series(const SeriesTable& table, const SplitSpec& spec) {
   std::vector<SplitBounds> bounds;
+  bounds.reserve(table.series.size());
   for (size_t s = 0; s < table.series.size(); ++s) {
     bounds.push_back(split_rows(spec, table.offsets[s + 1] - table.offsets[s], time_of(table, s)));
   }

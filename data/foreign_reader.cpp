@@ -111,6 +111,7 @@ SeriesTable read_only_candidate(hid_t file, const std::string& path, const std::
   }
   if (search.candidates.size() > 1) {
     std::vector<std::string> choices;
+    choices.reserve(search.candidates.size());
     for (const Candidate& candidate : search.candidates) {
       choices.push_back(candidate.path + " " + candidate.shape);
     }

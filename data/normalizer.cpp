@@ -1,6 +1,7 @@
 #include "data/normalizer.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include <algorithm>
 #include <cstdint>

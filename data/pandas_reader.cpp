@@ -40,9 +40,10 @@ std::string from_raw_unicode(std::string_view text) {
     const size_t digits = !escape ? 0 : text[i + 1] == 'u' ? 4 : text[i + 1] == 'U' ? 8 : 0;
     const bool whole = digits > 0 && i + 2 + digits <= text.size();
     const std::string_view hex = text.substr(whole ? i + 2 : i, whole ? digits : 0);
-    const char* end = hex.data() + hex.size();
+    const char* begin = hex.data();
+    const char* end = begin + hex.size();
     unsigned code = 0;
-    if (whole && std::from_chars(hex.data(), end, code, 16).ptr == end) {
+    if (whole && std::from_chars(begin, end, code, 16).ptr == end) {
       append_utf8(result, code);
       i += 1 + digits;
     } else {
@@ -73,7 +74,7 @@ PickleItem above_mark(std::vector<PickleItem>& stack, bool list, const Refuse& r
   if (list) return result;
   std::string joined;
   for (const std::string& text : result.texts) {
-    if (!joined.empty()) joined += "_";
+    if (!joined.empty()) joined += '_';
     joined += text;
   }
   return {PickleItem::Kind::kText, {joined}};

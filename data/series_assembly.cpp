@@ -62,7 +62,6 @@ void sort_rows(const CsvRows& rows, bool strict, RowOrder& order, CsvImportRepor
 }
 
 void drop_copies(const CsvRows& rows, bool strict, RowOrder& order, CsvImportReport& report) {
-  std::string first;
   for (size_t s = 0; s < order.size(); ++s) {
     std::vector<int64_t> kept;
     kept.reserve(order[s].size());
@@ -149,6 +148,7 @@ Grid find_holes(const CsvRows& rows, const RowOrder& order, CsvImportReport& rep
 
 std::string holes_text(const CsvImportReport& report) {
   std::vector<std::string> places;
+  places.reserve(report.first_holes.size());
   for (const Hole& hole : report.first_holes) {
     places.push_back(std::to_string(hole.rows) + " after " + format_time(hole.after) + " in '" +
                      hole.series + "'");

@@ -194,6 +194,7 @@ std::vector<int64_t> find_columns(const std::vector<std::string>& available,
     }
     if (found->second.size() > 1) {
       std::vector<std::string> places;
+      places.reserve(found->second.size());
       for (const int64_t place : found->second) places.push_back(std::to_string(place + 1));
       throw DataError(where + " has the column '" + name + "' more than once, at positions " +
                       listed(places) + "; rename them or leave it out");

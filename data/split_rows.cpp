@@ -33,7 +33,7 @@ std::string range_text(int64_t begin, int64_t end) {
   text += std::to_string(begin);
   text += ", ";
   text += std::to_string(end);
-  return text += "]";
+  return text += ']';
 }
 
 void check(const SplitRows& ranges) {

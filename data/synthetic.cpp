@@ -19,11 +19,7 @@ constexpr int64_t kStart = 1'577'836'800'000'000'000;  // 2020-01-01T00:00:00Z
 // The standard library's distributions differ between implementations; this one does not.
 class Random {
  public:
-  Random(uint64_t seed, int64_t series, int64_t column) {
-    std::seed_seq sequence{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32),
-                           static_cast<uint32_t>(series), static_cast<uint32_t>(column)};
-    engine_.seed(sequence);
-  }
+  Random(uint64_t seed, int64_t series, int64_t column) : engine_(seeded(seed, series, column)) {}
   double uniform() { return static_cast<double>(engine_() >> 11) * 0x1.0p-53; }  // [0, 1)
   double between(double low, double high) { return low + (high - low) * uniform(); }
   // Sum of twelve uniforms: mean 0, variance 1, without library functions that round differently.
@@ -34,6 +30,12 @@ class Random {
   }
 
  private:
+  static std::mt19937_64 seeded(uint64_t seed, int64_t series, int64_t column) {
+    std::seed_seq sequence{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32),
+                           static_cast<uint32_t>(series), static_cast<uint32_t>(column)};
+    return std::mt19937_64(sequence);
+  }
+
   std::mt19937_64 engine_;
 };
 

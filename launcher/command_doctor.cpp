@@ -61,7 +61,8 @@ json try_all_reduce(Session& session, seconds timeout) {
     session.gradients->all_reduce(values, comm::ReduceOp::kSum);
     const float sum = values.min().item<float>();
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    const auto expected = static_cast<float>(ranks * (ranks + 1) / 2);
+    const int sum_of_ranks = ranks * (ranks + 1) / 2;
+    const auto expected = static_cast<float>(sum_of_ranks);
     if (sum != expected) {
       return {{"error", "the all-reduce gave " + std::to_string(sum) + " instead of " +
                             std::to_string(expected)}};
@@ -97,6 +98,7 @@ void add_errors(const std::vector<json>& ranks, const std::vector<json>& errors,
 
 json binding(const std::vector<json>& ranks) {
   std::vector<RankDevices> devices;
+  devices.reserve(ranks.size());
   for (const json& rank : ranks) {
     devices.push_back(devices_from_text(rank.at("devices").get<std::string>()));
   }

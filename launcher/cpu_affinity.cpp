@@ -46,10 +46,10 @@ std::string cpu_list(const std::vector<int>& cpus) {
 
 int threads_of_rank(const std::vector<RankCpus>& ranks, int rank, int cpu_count) {
   const RankCpus& own = ranks.at(static_cast<size_t>(rank));
-  const auto sharing = std::count_if(ranks.begin(), ranks.end(), [&](const RankCpus& other) {
-    return other.node == own.node && other.cpus == own.cpus;
+  const auto others = std::count_if(ranks.begin(), ranks.end(), [&](const RankCpus& other) {
+    return &other != &own && other.node == own.node && other.cpus == own.cpus;
   });
-  return std::max(1, cpu_count / static_cast<int>(sharing));
+  return std::max(1, cpu_count / (1 + static_cast<int>(others)));
 }
 
 std::vector<std::string> cpu_warnings(int cpu_count, int threads, int slurm_cpus_per_task) {

@@ -102,8 +102,8 @@ RankDevices visible_devices(int node, const std::string& host) {
   }
   if (result.requested == "cpu") return result;
   try {
-    const int count = c10::cuda::device_count();  // 0 without a driver
-    for (int index = 0; index < count; ++index) result.gpus.push_back(uuid(index));
+    const c10::DeviceIndex count = c10::cuda::device_count();  // 0 without a driver
+    for (c10::DeviceIndex index = 0; index < count; ++index) result.gpus.push_back(uuid(index));
   } catch (const c10::Error& error) {
     result.failure = error.what_without_backtrace();
   }
@@ -141,6 +141,7 @@ std::vector<int> choose_devices(const std::vector<RankDevices>& ranks, bool shar
     }
     const size_t count = ranks[r].gpus.size();
     if (place >= count && !share) too_many_ranks(ranks, r);
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): after check_agreement every rank has a GPU
     chosen[r] = static_cast<int>(place % count);
     if (share) continue;
     for (size_t before = 0; before < r; ++before) {

@@ -64,7 +64,7 @@ void check_settings(const std::vector<json>& ranks, Findings& findings) {
     if (found == environment.end()) return "not set";
     std::string quoted = "'";
     quoted += found->get<std::string>();
-    return quoted += "'";
+    return quoted += '\'';
   };
   for (const std::string& name : names) {
     const std::string expected = value_of(ranks[0], name);
@@ -82,6 +82,7 @@ void check_settings(const std::vector<json>& ranks, Findings& findings) {
 
 void check_gpus(const std::vector<json>& ranks, Findings& findings) {
   std::vector<RankDevices> devices;
+  devices.reserve(ranks.size());
   for (const json& rank : ranks) devices.push_back(devices_from_text(text(rank, "devices")));
   try {
     choose_devices(devices, false);
@@ -183,9 +184,9 @@ void check_filters(const std::vector<json>& ranks, Findings& findings) {
 
 bool nccl_takes_interface(const std::string& setting, const std::string& name) {
   std::string rest = setting;
-  const bool excludes = rest.starts_with("^");
+  const bool excludes = rest.starts_with('^');
   if (excludes) rest.erase(0, 1);
-  const bool whole = rest.starts_with("=");
+  const bool whole = rest.starts_with('=');
   if (whole) rest.erase(0, 1);
   std::istringstream parts(rest);
   bool fits = false;

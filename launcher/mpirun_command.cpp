@@ -56,6 +56,7 @@ std::string output_of(const std::string& command) {
   struct Close {
     void operator()(FILE* file) const { pclose(file); }
   };
+  // NOLINTNEXTLINE(bugprone-command-processor): the caller has quoted the path in it
   const std::unique_ptr<FILE, Close> pipe(popen(command.c_str(), "r"));
   if (pipe == nullptr) return "";
   std::string text;
@@ -87,6 +88,7 @@ Machine this_machine(bool count_gpus) {
   const char* device = std::getenv("LONGSHIP_DEVICE");
   if (count_gpus && (device == nullptr || std::string_view(device) != "cpu")) {
     // Counting opens the driver but makes no context on any GPU.
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): a number that is no character
     machine.gpus = c10::cuda::device_count();
   }
   for (char** entry = environ; *entry != nullptr; ++entry) {

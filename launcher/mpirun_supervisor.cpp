@@ -7,12 +7,14 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <system_error>
 #include <thread>
 
@@ -110,11 +112,13 @@ std::vector<pid_t> children() {
     // The command's name in parentheses may hold anything; the state and the parent follow.
     const size_t close_mark = stat.rfind(')');
     if (close_mark == std::string::npos) continue;
+    std::istringstream rest(stat.substr(close_mark + 1));
     char state = 0;
-    int parent = 0;
-    if (std::sscanf(stat.c_str() + close_mark + 1, " %c %d", &state, &parent) == 2 &&
-        parent == getpid()) {
-      found.push_back(std::atoi(name.c_str()));
+    pid_t parent = 0;
+    pid_t child = 0;
+    if (rest >> state >> parent && parent == getpid() &&
+        std::from_chars(name.data(), name.data() + name.size(), child).ec == std::errc()) {
+      found.push_back(child);
     }
   }
   return found;

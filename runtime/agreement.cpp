@@ -56,7 +56,8 @@ std::string name_ranks(const std::vector<int>& ranks, const std::vector<std::str
 
 }  // namespace
 
-void agree(comm::Communicator& host, const std::string& host_name, std::exception_ptr error) {
+void agree(comm::Communicator& host, const std::string& host_name,
+           const std::exception_ptr& error) {
   if (error) {
     try {
       std::rethrow_exception(error);

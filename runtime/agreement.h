@@ -19,7 +19,7 @@ class AgreedError : public Error {
 // AgreedError on every rank: with the exit code of the lowest failing rank, and in one line the
 // distinct messages of the lowest ranks, once each, with the ranks they came from (`host_name`
 // tells where a rank runs). An AgreedError is passed on as it is: every rank holds it already.
-void agree(comm::Communicator& host, const std::string& host_name, std::exception_ptr error);
+void agree(comm::Communicator& host, const std::string& host_name, const std::exception_ptr& error);
 
 // Runs `work` on every rank and agrees on its outcome, so that either all ranks go on or all end.
 // `work` must not leave collectives half done when it throws.

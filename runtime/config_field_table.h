@@ -22,6 +22,7 @@ FieldType type_of() {
 
 // `access` returns a reference to the setting within a Config, const or not.
 template <typename Access>
+// NOLINTNEXTLINE(performance-unnecessary-value-param): both are moved from
 Field field(std::string key, Access access, FieldRule rule) {
   using Value = std::remove_reference_t<decltype(access(std::declval<Config&>()))>;
   return Field{
@@ -34,10 +35,12 @@ Field field(std::string key, Access access, FieldRule rule) {
 }
 
 // The accessor of one setting for field().
+// NOLINTBEGIN(bugprone-macro-parentheses): a member's name takes none
 #define LONGSHIP_SETTING(path) \
   [](auto& c) -> auto& {       \
     return c.path;             \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 std::vector<Field> run_fields();
 std::vector<Field> data_fields();

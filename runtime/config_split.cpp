@@ -163,7 +163,7 @@ std::string format_date(int64_t nanoseconds) {
   const std::chrono::sys_time<std::chrono::nanoseconds> time{std::chrono::nanoseconds(nanoseconds)};
   const auto midnight = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day day(midnight);
-  const std::string date =
+  std::string date =
       fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()),
                   static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
   if (nanoseconds % kDay == 0) return date;

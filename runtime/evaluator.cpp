@@ -31,7 +31,7 @@ std::vector<int64_t> windows_of_batch(int64_t batch, int64_t batch_size, int64_t
 
 }  // namespace
 
-Evaluation::Evaluation(std::vector<std::string> targets, std::vector<double> target_scales,
+Evaluation::Evaluation(std::vector<std::string> targets, const std::vector<double>& target_scales,
                        int64_t horizon, int64_t season)
     : targets_(std::move(targets)),
       season_(season),
@@ -42,8 +42,8 @@ Evaluation::Evaluation(std::vector<std::string> targets, std::vector<double> tar
 namespace {
 
 // Adds |error| and error^2 of the observed values to rows `row` and `row + 1` of the sums.
-void add_errors(at::Tensor sums, int64_t row, const at::Tensor& forecast, const at::Tensor& target,
-                const at::Tensor& observed) {
+void add_errors(const at::Tensor& sums, int64_t row, const at::Tensor& forecast,
+                const at::Tensor& target, const at::Tensor& observed) {
   at::Tensor error = forecast.to(at::kCPU, at::kDouble) - target.to(at::kCPU, at::kDouble);
   if (observed.defined()) {
     error = at::where(observed.to(at::kCPU), error, at::zeros({}, at::kDouble));
@@ -159,6 +159,7 @@ Evaluation evaluate(models::Forecaster& model, const data::Dataset& dataset,
                     comm::Communicator& host, const std::string& host_name) {
   const data::DatasetSpec& spec = dataset.spec();
   std::vector<double> scales;
+  scales.reserve(spec.targets.size());
   for (const std::string& target : spec.targets) {
     scales.push_back(dataset.normalizer().scale[dataset.normalizer().index(target)]);
   }

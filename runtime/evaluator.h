@@ -28,8 +28,8 @@ struct Scores {
 class Evaluation {
  public:
   // season: rows after which the seasonal naive forecast repeats; 0 for none.
-  Evaluation(std::vector<std::string> targets, std::vector<double> target_scales, int64_t horizon,
-             int64_t season);
+  Evaluation(std::vector<std::string> targets, const std::vector<double>& target_scales,
+             int64_t horizon, int64_t season);
 
   // Adds a batch. forecast and target (batch, horizon, targets), observed as in data::Batch.
   void add_model(const at::Tensor& forecast, const at::Tensor& target, const at::Tensor& observed);

@@ -99,7 +99,7 @@ constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 5> 
 }  // namespace
 
 std::shared_ptr<spdlog::logger> make_logger(const std::string& level,
-                                            std::shared_ptr<Console> console,
+                                            const std::shared_ptr<Console>& console,
                                             const std::string& file) {
   auto logger = std::make_shared<spdlog::logger>("longship");
   if (console) {

@@ -18,7 +18,7 @@ namespace longship::runtime {
 //
 // `level` is a value of log.level. Throws ConfigError when `file` cannot be opened.
 std::shared_ptr<spdlog::logger> make_logger(const std::string& level,
-                                            std::shared_ptr<Console> console,
+                                            const std::shared_ptr<Console>& console,
                                             const std::string& file = "");
 
 }  // namespace longship::runtime

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <utility>
-
 namespace longship::runtime {
 namespace {
 
@@ -19,7 +17,7 @@ struct Group {
 // Splits the parameters by weight decay and makes `slots_per_parameter` zeroed state tensors each.
 class GroupedOptimizer : public Optimizer {
  public:
-  GroupedOptimizer(const Config::Optimizer& config, std::vector<NamedParameter> parameters,
+  GroupedOptimizer(const Config::Optimizer& config, const std::vector<NamedParameter>& parameters,
                    std::vector<std::string> states)
       : config_(config) {
     groups_[0].weight_decay = config.weight_decay;
@@ -59,8 +57,8 @@ class GroupedOptimizer : public Optimizer {
 
 class AdamW final : public GroupedOptimizer {
  public:
-  AdamW(const Config::Optimizer& config, std::vector<NamedParameter> parameters)
-      : GroupedOptimizer(config, std::move(parameters), {"exp_avg", "exp_avg_sq"}) {}
+  AdamW(const Config::Optimizer& config, const std::vector<NamedParameter>& parameters)
+      : GroupedOptimizer(config, parameters, {"exp_avg", "exp_avg_sq"}) {}
 
  protected:
   void step_group(Group& group, const Decision& decision) override {
@@ -74,8 +72,8 @@ class AdamW final : public GroupedOptimizer {
 
 class Sgd final : public GroupedOptimizer {
  public:
-  Sgd(const Config::Optimizer& config, std::vector<NamedParameter> parameters)
-      : GroupedOptimizer(config, std::move(parameters),
+  Sgd(const Config::Optimizer& config, const std::vector<NamedParameter>& parameters)
+      : GroupedOptimizer(config, parameters,
                          config.momentum > 0 ? std::vector<std::string>{"momentum_buffer"}
                                              : std::vector<std::string>{}) {}
 
@@ -93,11 +91,11 @@ class Sgd final : public GroupedOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(const Config::Optimizer& config,
-                                          std::vector<NamedParameter> parameters) {
+                                          const std::vector<NamedParameter>& parameters) {
   if (config.name == "sgd") {
-    return std::make_unique<Sgd>(config, std::move(parameters));
+    return std::make_unique<Sgd>(config, parameters);
   }
-  return std::make_unique<AdamW>(config, std::move(parameters));
+  return std::make_unique<AdamW>(config, parameters);
 }
 
 }  // namespace longship::runtime

@@ -46,6 +46,6 @@ class Optimizer {
 // the gradient). decay_biases false leaves parameters of fewer than two dimensions undecayed. Both
 // use LibTorch's fused kernels. Parameters must have .grad defined from now on.
 std::unique_ptr<Optimizer> make_optimizer(const Config::Optimizer& config,
-                                          std::vector<NamedParameter> parameters);
+                                          const std::vector<NamedParameter>& parameters);
 
 }  // namespace longship::runtime

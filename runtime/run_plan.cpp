@@ -55,6 +55,7 @@ std::vector<std::string> RunPlan::lines() const {
     width = std::max(width, row.first.size());
   }
   std::vector<std::string> lines;
+  lines.reserve(rows.size());
   for (const auto& [name, value] : rows) {
     lines.push_back(name + std::string(width + 2 - name.size(), ' ') + value);
   }

@@ -226,7 +226,7 @@ const TensorInfo& SafetensorsReader::info(const std::string& name) const {
 
 at::Tensor SafetensorsReader::read(const std::string& name) const {
   const TensorInfo& tensor_info = info(name);
-  at::Tensor tensor = at::empty(tensor_info.shape, *scalar_type_of(tensor_info.dtype));
+  at::Tensor tensor = at::empty(tensor_info.shape, scalar_type_of(tensor_info.dtype).value());
   read_into(tensor_info, tensor.mutable_data_ptr());
   return tensor;
 }

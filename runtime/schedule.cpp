@@ -26,8 +26,8 @@ double learning_rate(const Config::Optimizer& optimizer, const Config::Schedule&
     return lr + (schedule.min_lr - lr) * progress;
   }
   if (schedule.name == "step") {
-    const auto drops = static_cast<double>(since_warmup / schedule.step_size);
-    return std::max(lr * std::pow(schedule.gamma, drops), schedule.min_lr);
+    const int64_t drops = since_warmup / schedule.step_size;
+    return std::max(lr * std::pow(schedule.gamma, static_cast<double>(drops)), schedule.min_lr);
   }
   return lr;
 }

@@ -27,8 +27,13 @@ void StatisticsPipe::push(int64_t step, const at::Tensor& numbers) {
   entry->step = step;
   entry->ended = std::chrono::steady_clock::now();
   if (device_.is_cuda()) {
-    entry->numbers =
-        at::empty(numbers.sizes(), at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+    if (free_.empty()) {
+      entry->numbers =
+          at::empty(numbers.sizes(), at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+    } else {  // pinning more memory would make the GPU's streams wait for each other
+      entry->numbers = std::move(free_.back());
+      free_.pop_back();
+    }
     entry->numbers.copy_(numbers, /*non_blocking=*/true);
     entry->ready.record();
   } else {
@@ -58,6 +63,7 @@ std::optional<StepStatistics> StatisticsPipe::pop(bool all) {
   statistics.applied = static_cast<int64_t>(numbers[StepFinish::kApplied]);
   statistics.consecutive_skips = static_cast<int64_t>(numbers[StepFinish::kConsecutiveSkips]);
   statistics.exposed_comm_ms = numbers[StepFinish::kExposedCommMs];
+  if (device_.is_cuda()) free_.push_back(entry->numbers);
   return statistics;
 }
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace longship::runtime {
 
@@ -48,6 +49,7 @@ class StatisticsPipe {
   struct Entry;
   c10::Device device_;
   std::deque<std::unique_ptr<Entry>> under_way_;
+  std::vector<at::Tensor> free_;  // pinned memory of steps that have been read
 };
 
 }  // namespace longship::runtime

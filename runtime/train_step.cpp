@@ -12,10 +12,10 @@
 
 namespace longship::runtime {
 
-TrainStep::TrainStep(StepParts parts, const Config& config, BatchPlan plan, PrecisionMode precision,
-                     FaultInjection fault)
+TrainStep::TrainStep(StepParts parts, const Config& config, const BatchPlan& plan,
+                     PrecisionMode precision, FaultInjection fault)
     : parts_(parts),
-      plan_(std::move(plan)),
+      plan_(plan),
       precision_(precision),
       fault_(std::move(fault)),
       shape_(model_shape(config)),

