@@ -41,7 +41,7 @@ std::exception_ptr out_of_memory_error(const std::exception_ptr& error, models::
                                        int64_t micro_batch_size, c10::Device device) {
   try {
     std::rethrow_exception(error);
-  } catch (const c10::OutOfMemoryError&) {
+  } catch (const c10::OutOfMemoryError&) {  // told below
   } catch (...) {
     return nullptr;
   }
