@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cxxopts.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,20 @@ int bench_train(const std::vector<std::string>& words);
 int bench_infer(const std::vector<std::string>& words);
 int bench_allreduce(const std::vector<std::string>& words);
 int bench_loader(const std::vector<std::string>& words);
+
+// The options that benchmarks of a model share: [CONFIG | --preset NAME] --set --json --help.
+struct BenchRequest {
+  std::string path;  // of a run file; empty: the preset
+  std::string preset;
+  std::vector<std::string> overrides;
+  bool as_json = false;
+};
+void add_bench_options(cxxopts::Options& table);
+// Parses the words with the table's own options too. Nothing when only help was wanted, which is
+// printed. Throws runtime::UsageError.
+std::optional<cxxopts::ParseResult> parse_bench(cxxopts::Options& table,
+                                                const std::vector<std::string>& words,
+                                                BenchRequest& request);
 
 // A run file's settings for a benchmark: of the file given, or of a preset on synthetic series.
 //   seed-lstm          inputs 100, window 50, hidden 256 x 3, micro-batch 256 (the seed article's)

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <sstream>
 
 #include "data/series_writer.h"
 #include "data/synthetic.h"
+#include "launcher/arguments.h"
 #include "launcher/bench.h"
 #include "runtime/config_load.h"
 #include "runtime/error.h"
@@ -67,6 +69,37 @@ runtime::Config bench_config(const std::string& path, const std::string& preset,
                            "schedule: {name: cosine, warmup_steps: 10}\n"
                            "comm: {wire: fp16}\n";
   return runtime::parse_config(text, "preset " + preset, folder, overrides);
+}
+
+void add_bench_options(cxxopts::Options& table) {
+  table.custom_help("[CONFIG | --preset NAME] [OPTIONS]").positional_help("");
+  table.add_options()("preset", "seed-lstm (default) or patch-transformer, on synthetic series",
+                      cxxopts::value<std::string>(), "NAME");
+  table.add_options()("set", "sets a key of the run file (may be repeated)",
+                      cxxopts::value<std::vector<std::string>>(), "KEY=VALUE");
+  table.add_options()("json", "print one JSON object");
+  table.add_options()("h,help", "print this help");
+  table.add_options()("config", "a run file", cxxopts::value<std::vector<std::string>>());
+  table.parse_positional({"config"});
+}
+
+std::optional<cxxopts::ParseResult> parse_bench(cxxopts::Options& table,
+                                                const std::vector<std::string>& words,
+                                                BenchRequest& request) {
+  const cxxopts::ParseResult parsed = parse_arguments(table, words);
+  if (parsed.count("help") > 0) {
+    std::cout << table.help({""});
+    return std::nullopt;
+  }
+  if (parsed.count("config") > 0) {
+    const auto paths = parsed["config"].as<std::vector<std::string>>();
+    if (paths.size() > 1) throw runtime::UsageError("a benchmark takes one run file");
+    request.path = paths.front();
+  }
+  request.preset = text_option(parsed, "preset", "seed-lstm");
+  if (parsed.count("set") > 0) request.overrides = parsed["set"].as<std::vector<std::string>>();
+  request.as_json = parsed.count("json") > 0;
+  return parsed;
 }
 
 BenchFolder::BenchFolder() {

@@ -6,7 +6,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "launcher/arguments.h"
 #include "launcher/bench.h"
 #include "launcher/parallel_command.h"
 #include "runtime/error.h"
@@ -65,28 +64,13 @@ int bench_infer(const std::vector<std::string>& words) {
   cxxopts::Options table("longship bench infer",
                          "Measures forward passes at batches of 32, 64, 128, 256 and 512: 10 to "
                          "warm up, 100 timed, in each precision.");
-  table.custom_help("[CONFIG | --preset NAME] [OPTIONS]").positional_help("");
-  table.add_options()("preset", "seed-lstm (default) or patch-transformer",
-                      cxxopts::value<std::string>(), "NAME");
-  table.add_options()("set", "sets a key of the run file (may be repeated)",
-                      cxxopts::value<std::vector<std::string>>(), "KEY=VALUE");
-  table.add_options()("json", "print one JSON object");
-  table.add_options()("h,help", "print this help");
-  table.add_options()("config", "a run file", cxxopts::value<std::vector<std::string>>());
-  table.parse_positional({"config"});
-  const cxxopts::ParseResult parsed = parse_arguments(table, words);
-  if (parsed.count("help") > 0) {
-    std::cout << table.help({""});
-    return 0;
-  }
-  std::string path;
-  if (parsed.count("config") > 0) path = parsed["config"].as<std::vector<std::string>>().front();
-  std::vector<std::string> overrides;
-  if (parsed.count("set") > 0) overrides = parsed["set"].as<std::vector<std::string>>();
+  add_bench_options(table);
+  BenchRequest request;
+  if (!parse_bench(table, words, request)) return 0;
   const BenchFolder folder;
   const runtime::Config config =
-      bench_config(path, text_option(parsed, "preset", "seed-lstm"), overrides, folder.path());
-  const bool as_json = parsed.count("json") > 0;
+      bench_config(request.path, request.preset, request.overrides, folder.path());
+  const bool as_json = request.as_json;
   const std::chrono::seconds timeout(config.comm.timeout_s);
   return run_parallel(timeout, [&](Session& session) {
     if (session.host->size() > 1) {

@@ -7,7 +7,6 @@
 
 #include "data/batch_loader.h"
 #include "data/device_series.h"
-#include "launcher/arguments.h"
 #include "launcher/bench.h"
 #include "launcher/parallel_command.h"
 #include "runtime/dataset_setup.h"
@@ -72,31 +71,17 @@ int bench_loader(const std::vector<std::string>& words) {
   cxxopts::Options table("longship bench loader",
                          "Measures the windows a second that reach the training device, gathered "
                          "by the host and, on a GPU, cut out on the device.");
-  table.custom_help("[CONFIG | --preset NAME] [OPTIONS]").positional_help("");
-  table.add_options()("preset", "seed-lstm (default) or patch-transformer, on synthetic series",
-                      cxxopts::value<std::string>(), "NAME");
-  table.add_options()("set", "sets a key of the run file (may be repeated)",
-                      cxxopts::value<std::vector<std::string>>(), "KEY=VALUE");
+  add_bench_options(table);
   table.add_options()("seconds", "how long each takes (default: 3)", cxxopts::value<double>(), "S");
-  table.add_options()("json", "print one JSON object");
-  table.add_options()("h,help", "print this help");
-  table.add_options()("config", "a run file", cxxopts::value<std::vector<std::string>>());
-  table.parse_positional({"config"});
-  const cxxopts::ParseResult parsed = parse_arguments(table, words);
-  if (parsed.count("help") > 0) {
-    std::cout << table.help({""});
-    return 0;
-  }
-  std::string path;
-  if (parsed.count("config") > 0) path = parsed["config"].as<std::vector<std::string>>().front();
-  std::vector<std::string> overrides;
-  if (parsed.count("set") > 0) overrides = parsed["set"].as<std::vector<std::string>>();
-  const double seconds = parsed.count("seconds") > 0 ? parsed["seconds"].as<double>() : 3;
+  BenchRequest request;
+  const auto parsed = parse_bench(table, words, request);
+  if (!parsed) return 0;
+  const double seconds = parsed->count("seconds") > 0 ? (*parsed)["seconds"].as<double>() : 3;
   if (!(seconds > 0)) throw runtime::UsageError("--seconds must be more than 0");
-  const bool as_json = parsed.count("json") > 0;
+  const bool as_json = request.as_json;
   const BenchFolder folder;
   const runtime::Config config =
-      bench_config(path, text_option(parsed, "preset", "seed-lstm"), overrides, folder.path());
+      bench_config(request.path, request.preset, request.overrides, folder.path());
   constexpr std::chrono::seconds kTimeout(120);
   return run_parallel(kTimeout, [&](Session& session) {
     if (session.host->size() > 1) {

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/text_collectives.h"
-#include "launcher/arguments.h"
 #include "launcher/bench.h"
 #include "launcher/parallel_command.h"
 #include "launcher/training_setup.h"
@@ -36,13 +35,10 @@ class RecordsInMemory : public runtime::MetricSink {
 };
 
 struct TrainBench {
-  std::string path;
-  std::string preset;
-  std::vector<std::string> overrides;
+  BenchRequest request;
   int64_t steps = 0;
   int64_t warmup = 0;
   bool profile = false;
-  bool as_json = false;
 };
 
 // One training of `steps` steps with nothing but steps in it.
@@ -204,31 +200,14 @@ void print(const json& result) {
 int bench_train(const std::vector<std::string>& words) {
   cxxopts::Options table("longship bench train",
                          "Measures optimizer steps, without evaluation and checkpoints.");
-  table.custom_help("[CONFIG | --preset NAME] [OPTIONS]").positional_help("");
-  table.add_options()("preset", "seed-lstm (default) or patch-transformer, on synthetic series",
-                      cxxopts::value<std::string>(), "NAME");
-  table.add_options()("set", "sets a key of the run file (may be repeated)",
-                      cxxopts::value<std::vector<std::string>>(), "KEY=VALUE");
+  add_bench_options(table);
   table.add_options()("steps", "steps to measure (default: 400)", cxxopts::value<int64_t>(), "N");
   table.add_options()("warmup", "steps before them (default: 100)", cxxopts::value<int64_t>(), "N");
   table.add_options()("profile", "also tell where the GPU's time goes, from a second, short run");
-  table.add_options()("json", "print one JSON object");
-  table.add_options()("h,help", "print this help");
-  table.add_options()("config", "a run file", cxxopts::value<std::vector<std::string>>());
-  table.parse_positional({"config"});
-  const cxxopts::ParseResult parsed = parse_arguments(table, words);
-  if (parsed.count("help") > 0) {
-    std::cout << table.help({""});
-    return 0;
-  }
   TrainBench bench;
-  if (parsed.count("config") > 0) {
-    const auto paths = parsed["config"].as<std::vector<std::string>>();
-    if (paths.size() > 1) throw runtime::UsageError("bench train takes one run file");
-    bench.path = paths.front();
-  }
-  bench.preset = text_option(parsed, "preset", "seed-lstm");
-  if (parsed.count("set") > 0) bench.overrides = parsed["set"].as<std::vector<std::string>>();
+  const auto options = parse_bench(table, words, bench.request);
+  if (!options) return 0;
+  const cxxopts::ParseResult& parsed = *options;
   bench.steps = parsed.count("steps") > 0 ? parsed["steps"].as<int64_t>() : 400;
   bench.warmup = parsed.count("warmup") > 0 ? parsed["warmup"].as<int64_t>() : 100;
   if (bench.steps < 3 * kBlock || bench.warmup < kBlock) {
@@ -236,16 +215,16 @@ int bench_train(const std::vector<std::string>& words) {
                               " steps and a warm-up of " + std::to_string(kBlock));
   }
   bench.profile = parsed.count("profile") > 0;
-  bench.as_json = parsed.count("json") > 0;
 
   const BenchFolder series;
-  const Config config = bench_config(bench.path, bench.preset, bench.overrides, series.path());
+  const Config config = bench_config(bench.request.path, bench.request.preset,
+                                     bench.request.overrides, series.path());
   const std::chrono::seconds timeout(config.comm.timeout_s);
   return run_parallel(timeout, [&](Session& session) {
     connect_devices_together(session, config.comm.backend, timeout);
     const json result = measure(bench, config, session);
     if (session.host->rank() == 0) {
-      if (bench.as_json) {
+      if (bench.request.as_json) {
         std::cout << result.dump() << "\n";
       } else {
         print(result);
