@@ -126,6 +126,8 @@ def loader(arguments):
 
 
 def cpu(arguments):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "LONGSHIP_DEVICE": "cpu"}
+
     def ours():
         keys = ["precision.mode=fp32", "comm.wire=fp32", "train.batch_size=64"]
         keys += ["train.micro_batch_size=32"]
@@ -133,13 +135,13 @@ def cpu(arguments):
         command += ["--steps", "75", "--warmup", "25"]
         for key in keys:
             command += ["--set", key]
-        return last_object(command)
+        return last_object(command, env=environment)
 
     def theirs():
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
         command += [HERE / "pytorch_train.py", "gloo", "--precision", "fp32", "--wire", "fp32"]
         command += ["--batch", "32", "--warmup", "5", "--blocks", "3", "--block-steps", "15"]
-        return last_object(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        return last_object(command, env=environment)
 
     mine, other = in_turn(arguments.rounds, ours, theirs)
     print(f"2 ranks on CPUs, seed LSTM, batch 2 x 32: longship {mine:.1f} ms, gloo {other:.1f} ms,")

@@ -12,5 +12,5 @@ endif()
 list(PREPEND CMAKE_PREFIX_PATH "${LONGSHIP_SITE_PACKAGES}/torch/share/cmake")
 # LibTorch's own variable; CMAKE_CUDA_ARCHITECTURES is overwritten by its package file.
 if(NOT DEFINED ENV{TORCH_CUDA_ARCH_LIST})
-  set(TORCH_CUDA_ARCH_LIST "8.0;9.0" CACHE STRING "GPU architectures to compile kernels for")
+  set(TORCH_CUDA_ARCH_LIST "7.5;8.0;9.0+PTX" CACHE STRING "GPU architectures to compile kernels for")
 endif()

@@ -19,7 +19,8 @@ class Work {
 
   // Returns when the result may be used: CPU tensors hold it, CUDA tensors hold it in the order of
   // the current stream. Throws CommError (kPeer) when the communicator's time limit passes; the
-  // message names the collective, its number, the rank and the host.
+  // message names the collective, its number, the rank and the host. Where the host does not wait
+  // (NCCL), whoever waits for the stream must keep the limit.
   virtual void wait() = 0;
 };
 
@@ -45,15 +46,21 @@ class Communicator {
   // With CUDA tensors the operation starts in the order of the current stream.
   virtual std::unique_ptr<Work> all_reduce_async(at::Tensor tensor, ReduceOp op) = 0;
 
+  // Starts a reduce-scatter and returns: input has size() * output.numel() elements; output gets
+  // this rank's part of the reduction. Both belong to the operation until wait() returns.
+  virtual std::unique_ptr<Work> reduce_scatter_async(const at::Tensor& input, at::Tensor output,
+                                                     ReduceOp op) = 0;
+
   virtual void broadcast(at::Tensor tensor, int root) = 0;
   // output has size() * input.numel() elements: the inputs in the order of ranks.
   virtual void all_gather(const at::Tensor& input, at::Tensor output) = 0;
-  // input has size() * output.numel() elements; output gets this rank's part of the reduction.
-  virtual void reduce_scatter(const at::Tensor& input, at::Tensor output, ReduceOp op) = 0;
   virtual void barrier() = 0;
 
   void all_reduce(at::Tensor tensor, ReduceOp op) {
     all_reduce_async(std::move(tensor), op)->wait();
+  }
+  void reduce_scatter(const at::Tensor& input, at::Tensor output, ReduceOp op) {
+    reduce_scatter_async(input, std::move(output), op)->wait();
   }
 };
 

@@ -1,14 +1,12 @@
 #include "comm/gradient_reducer.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <cmath>
 #include <exception>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -16,6 +14,8 @@
 #include <utility>
 
 #include "comm/bucket_layout.h"
+#include "comm/gradient_hook.h"
+#include "comm/gradient_shards.h"
 #include "comm/stream_mark.h"
 #include "comm/wire_scale.h"
 
@@ -70,6 +70,11 @@ std::vector<at::Tensor> checked(std::vector<at::Tensor> parameters) {
     if (parameter.scalar_type() != at::kFloat) fault = "is not float32";
     if (parameter.device() != parameters[0].device()) fault = "is on another device than the first";
     if (parameter.numel() == 0) fault = "has no elements";
+    for (size_t other = 0; other < p; ++other) {
+      if (parameter.is_same(parameters[other])) {
+        fault = "is in the list twice: register a module that serves twice once";
+      }
+    }
     if (!parameter.is_non_overlapping_and_dense()) fault = "is not dense";
     if (fault) {
       throw std::invalid_argument("GradientReducer: " + describe(parameters, p) + " " + fault);
@@ -125,17 +130,6 @@ void check_equal_on_all_ranks(const std::vector<at::Tensor>& parameters,
                          "): every rank must build the same model");
 }
 
-class GradientHook final : public torch::autograd::PostAccumulateGradHook {
- public:
-  GradientHook(size_t parameter, std::function<void(size_t)> arrived)
-      : parameter_(parameter), arrived_(std::move(arrived)) {}
-  void operator()(const at::Tensor& /*tensor*/) override { arrived_(parameter_); }
-
- private:
-  size_t parameter_;
-  std::function<void(size_t)> arrived_;
-};
-
 }  // namespace
 
 struct GradientReducer::Impl {
@@ -148,28 +142,34 @@ struct GradientReducer::Impl {
   Impl& operator=(const Impl&) = delete;
 
   void make_views();
+  void make_pieces();
   void make_wire();
   void gradient_arrived(size_t parameter);
   void agree_on_factors();
   void pack(size_t bucket);
   void unpack(size_t bucket);
+  std::unique_ptr<Work> send(size_t bucket);
   void launch_next();
   void finalize();
 
   at::Device device() const { return parameters[0].device(); }
   bool half() const { return wire_dtype != at::kFloat; }
-  // What the communicator gets.
-  const at::Tensor& sent(size_t bucket) const { return half() ? wire[bucket] : buckets[bucket]; }
+  // Whether codes of wire scales travel by themselves: with all-reduce they lie in the wire.
+  bool codes_apart() const { return shards && half(); }
 
   std::vector<at::Tensor> parameters;
   Communicator& communicator;
   at::ScalarType wire_dtype;  // float32 also where nothing is sent to anyone
   std::vector<BucketLayout> layout;
-  at::Tensor storage;               // all buckets, one after the other
-  std::vector<at::Tensor> buckets;  // parts of it
-  std::vector<at::Tensor> views;    // by parameter
-  std::vector<size_t> bucket_of;    // by parameter
-  std::vector<at::Tensor> wire;     // by bucket: [gradients | a slot for each rank]; half only
+  std::optional<GradientShards> shards;  // only where updates are sharded
+  at::Tensor storage;                    // all buckets, one after the other
+  std::vector<at::Tensor> buckets;       // parts of it
+  std::vector<at::Tensor> views;         // by parameter
+  std::vector<size_t> bucket_of;         // by parameter
+  std::vector<GradientPiece> pieces;
+  at::Tensor wire_storage;
+  std::vector<at::Tensor> wire;  // by bucket: [gradients | a slot for each rank]; half only
+  at::Tensor code_places;        // of this rank's slots in wire_storage
   WireScale scale;
   at::Tensor loss_scale;
   std::optional<c10::Stream> comm_stream;  // none on the CPU
@@ -194,22 +194,22 @@ GradientReducer::Impl::Impl(std::vector<at::Tensor> parameters_of_model,
       scale(static_cast<int64_t>(layout.size()), communicator.rank(), communicator.size(),
             device()) {
   check_equal_on_all_ranks(parameters, layout, communicator);
+  if (options.shard) shards.emplace(parameters, layout, communicator, wire_dtype);
   const c10::impl::VirtualGuardImpl streams(device().type());
   if (!device().is_cpu()) {
     comm_stream = streams.getStreamFromGlobalPool(device(), /*isHighPriority=*/true);
   }
   make_views();
+  make_pieces();
   make_wire();
   for (size_t p = 0; p < parameters.size(); ++p) {
-    torch::autograd::impl::set_post_acc_grad_hooks(
-        parameters[p], std::make_unique<GradientHook>(
-                           p, [this](size_t parameter) { gradient_arrived(parameter); }));
+    set_gradient_hook(parameters[p], [this, p] { gradient_arrived(p); });
   }
 }
 
 GradientReducer::Impl::~Impl() {
   for (const auto& parameter : parameters) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+    set_gradient_hook(parameter, nullptr);
   }
   const bool unfinished = !works.empty();
   works.clear();
@@ -225,15 +225,20 @@ void GradientReducer::Impl::make_views() {
   std::vector<int64_t> starts;
   for (const BucketLayout& bucket : layout) {
     starts.push_back(elements);
-    elements += (bucket.elements + kBucketAlignment - 1) / kBucketAlignment * kBucketAlignment;
+    elements +=
+        shards ? shard_elements(bucket.elements, communicator.size()) * communicator.size()
+               : (bucket.elements + kBucketAlignment - 1) / kBucketAlignment * kBucketAlignment;
   }
+  starts.push_back(elements);
   storage = at::zeros({elements}, at::TensorOptions().dtype(at::kFloat).device(device()));
   views.resize(parameters.size());
   bucket_of.resize(parameters.size());
   arrived.resize(parameters.size());
   missing.resize(layout.size());
   for (size_t b = 0; b < layout.size(); ++b) {
-    buckets.push_back(storage.narrow(0, starts[b], layout[b].elements));
+    // All parts of a sharded bucket are of equal size, zeros behind its elements among them.
+    buckets.push_back(
+        storage.narrow(0, starts[b], shards ? starts[b + 1] - starts[b] : layout[b].elements));
     for (size_t i = 0; i < layout[b].parameters.size(); ++i) {
       const auto p = static_cast<size_t>(layout[b].parameters[i]);
       const at::Tensor& parameter = parameters[p];
@@ -245,12 +250,32 @@ void GradientReducer::Impl::make_views() {
   }
 }
 
+void GradientReducer::Impl::make_pieces() {
+  if (shards) {
+    pieces = shards->pieces();
+    return;
+  }
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    pieces.push_back({static_cast<int64_t>(p), 0, parameters[p], views[p]});
+  }
+}
+
 void GradientReducer::Impl::make_wire() {
   if (!half()) return;
-  const auto options = at::TensorOptions().dtype(wire_dtype).device(device());
+  int64_t elements = 0;
+  std::vector<int64_t> starts;
+  std::vector<int64_t> places;
   for (const auto& bucket : buckets) {
-    wire.push_back(at::zeros({bucket.numel() + communicator.size()}, options));
+    starts.push_back(elements);
+    places.push_back(elements + bucket.numel() + communicator.rank());
+    elements += (bucket.numel() + communicator.size() + kBucketAlignment - 1) / kBucketAlignment *
+                kBucketAlignment;
   }
+  wire_storage = at::zeros({elements}, at::TensorOptions().dtype(wire_dtype).device(device()));
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    wire.push_back(wire_storage.narrow(0, starts[b], buckets[b].numel() + communicator.size()));
+  }
+  code_places = at::tensor(places, at::kLong).to(device());
 }
 
 void GradientReducer::Impl::gradient_arrived(size_t parameter) {
@@ -284,7 +309,19 @@ void GradientReducer::Impl::pack(size_t bucket) {
 }
 
 void GradientReducer::Impl::unpack(size_t bucket) {
-  if (half()) scale.unpack(static_cast<int64_t>(bucket), wire[bucket], buckets[bucket], loss_scale);
+  if (!half()) return;
+  if (shards) {
+    scale.unpack(static_cast<int64_t>(bucket), shards->received(bucket), shards->gradients(bucket),
+                 loss_scale);
+  } else {
+    scale.unpack(static_cast<int64_t>(bucket), wire[bucket], buckets[bucket], loss_scale);
+  }
+}
+
+std::unique_ptr<Work> GradientReducer::Impl::send(size_t bucket) {
+  const at::Tensor& packed = half() ? wire[bucket] : buckets[bucket];
+  if (shards) return shards->reduce(bucket, packed.narrow(0, 0, buckets[bucket].numel()));
+  return communicator.all_reduce_async(packed, ReduceOp::kSum);
 }
 
 void GradientReducer::Impl::launch_next() {
@@ -293,7 +330,7 @@ void GradientReducer::Impl::launch_next() {
   const c10::OptionalStreamGuard guard(comm_stream);
   compute_mark.block(device());
   pack(b);
-  works.push_back(communicator.all_reduce_async(sent(b), ReduceOp::kSum));
+  works.push_back(send(b));
 }
 
 void GradientReducer::Impl::finalize() {
@@ -305,6 +342,11 @@ void GradientReducer::Impl::finalize() {
   while (works.size() < buckets.size()) launch_next();
   {
     const c10::OptionalStreamGuard guard(comm_stream);
+    if (codes_apart()) {
+      shards->collect_codes(wire_storage, code_places);
+      shards->exchange_codes();
+      shards->spread_codes();
+    }
     for (size_t b = 0; b < buckets.size(); ++b) {
       works[b]->wait();
       unpack(b);
@@ -351,17 +393,18 @@ void GradientReducer::set_overlap(bool overlap) {
 
 void GradientReducer::pack() {
   for (size_t b = 0; b < impl_->buckets.size(); ++b) impl_->pack(b);
+  if (impl_->codes_apart()) impl_->shards->collect_codes(impl_->wire_storage, impl_->code_places);
 }
 
 void GradientReducer::communicate() {
-  for (size_t b = 0; b < impl_->buckets.size(); ++b) {
-    impl_->works.push_back(impl_->communicator.all_reduce_async(impl_->sent(b), ReduceOp::kSum));
-  }
+  for (size_t b = 0; b < impl_->buckets.size(); ++b) impl_->works.push_back(impl_->send(b));
+  if (impl_->codes_apart()) impl_->shards->exchange_codes();
   for (const auto& work : impl_->works) work->wait();
   impl_->works.clear();
 }
 
 void GradientReducer::unpack() {
+  if (impl_->codes_apart()) impl_->shards->spread_codes();
   for (size_t b = 0; b < impl_->buckets.size(); ++b) impl_->unpack(b);
   impl_->phase = Impl::Phase::kFinal;
 }
@@ -372,6 +415,8 @@ bool GradientReducer::settled() const {
 
 void GradientReducer::poison() {
   if (impl_->phase == Impl::Phase::kFinal) return;
+  // What runs backward from now on, such as a trial of what fits into memory, sends nothing.
+  impl_->phase = Impl::Phase::kAccumulate;
   for (size_t b = impl_->works.size(); b < impl_->buckets.size(); ++b) {
     impl_->buckets[b].fill_(std::numeric_limits<float>::quiet_NaN());
   }
@@ -389,14 +434,48 @@ const std::vector<at::Tensor>& GradientReducer::buckets() const {
   return impl_->buckets;
 }
 
-const at::Tensor& GradientReducer::storage() const {
-  return impl_->storage;
+const std::vector<GradientPiece>& GradientReducer::pieces() const {
+  return impl_->pieces;
+}
+
+const at::Tensor& GradientReducer::reduced() const {
+  return impl_->shards ? impl_->shards->gradients() : impl_->storage;
+}
+
+bool GradientReducer::sharded() const {
+  return impl_->shards.has_value();
+}
+
+void GradientReducer::measure() {
+  impl_->shards->measure();
+}
+
+void GradientReducer::share_measure() {
+  impl_->shards->share_measure();
+}
+
+const at::Tensor& GradientReducer::squares() const {
+  return impl_->shards->squares();
+}
+
+void GradientReducer::pack_parameters() {
+  impl_->shards->pack_parameters();
+}
+
+void GradientReducer::communicate_parameters() {
+  impl_->shards->exchange_parameters(impl_->buckets);
+}
+
+void GradientReducer::unpack_parameters() {
+  const at::NoGradGuard no_grad;
+  at::_foreach_copy_(impl_->parameters, impl_->views);
 }
 
 int64_t GradientReducer::wire_bytes_per_step() const {
   const auto& sent = impl_->wire.empty() ? impl_->buckets : impl_->wire;
   int64_t bytes = 0;
   for (const auto& tensor : sent) bytes += static_cast<int64_t>(tensor.nbytes());
+  if (impl_->shards) bytes += static_cast<int64_t>(impl_->shards->gradients().nbytes());
   return bytes;
 }
 

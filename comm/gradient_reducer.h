@@ -33,6 +33,17 @@ struct ReducerOptions {
   // A layout to be used as it is, if it is one of these parameters: sums of the same bits as those
   // of the run that it comes from need the same offsets.
   std::vector<BucketLayout> layout = {};
+  // Whether a rank gets the sums of an equal part of every bucket only, to update that part of the
+  // parameters and hand it to the others. See Note [Sharded updates].
+  bool shard = false;
+};
+
+// A run of a parameter's elements whose summed gradients a rank gets; the whole unless sharded.
+struct GradientPiece {
+  int64_t parameter = 0;  // index into the list given to the constructor
+  int64_t begin = 0;      // first element, in the order of the parameter's memory
+  at::Tensor values;      // float32, shares storage with the parameter; flat where sharded
+  at::Tensor gradient;    // as values: the sum over ranks after finalize()
 };
 
 // Gradients of all parameters in flat FP32 buckets, summed over ranks while backward goes on.
@@ -44,6 +55,14 @@ struct ReducerOptions {
 //       reducer.begin_micro_step(/*last=*/m + 1 == micro_steps);
 //       loss.backward();                  // accumulates into .grad; in the last, buckets take off
 //     reducer.finalize();                 // .grad holds the sum over ranks of all micro-steps
+//
+// Note [Sharded updates]
+// With N ranks each holds an N-th of the optimizer's state: it gets the summed gradients of an N-th
+// of every bucket (reduce-scatter), updates that part of the parameters, and all hand their parts
+// to all (all-gather). What a part's update needs of the others, the norm and whether all is
+// finite, comes by one small collective; so do the codes of the wire scales, which elsewhere travel
+// with the gradients. On the wire go as many bytes of gradients as half an all-reduce, and the
+// parameters in float32. Where a sharded step ends, .grad no longer holds gradients.
 //
 // Each parameter's .grad is a view into its bucket and stays so. Buckets are filled in the order of
 // the options and sent strictly in index order, each once a step, on every rank, also where
@@ -74,8 +93,26 @@ class GradientReducer {
   void pack();
   void communicate();
   void unpack();
-  // Whether the wire scales are known, which the first finalize() sees to.
+  // Whether the wire scales are known, which the first finalize() of finite gradients sees to;
+  // equal on all ranks.
   bool settled() const;
+
+  // What this rank updates. Sharded: at most one piece of a parameter, none of some.
+  const std::vector<GradientPiece>& pieces() const;
+  // The gradients of all pieces in one tensor, float32 (elements,), with zeros between them.
+  const at::Tensor& reduced() const;
+
+  // With options.shard, after finalize(): the sum of squares of every rank's reduced gradients in
+  // float64, (ranks,) on the device; not finite where any of its gradients is not. In parts:
+  // measure() is work on the current stream, share_measure() the collective.
+  bool sharded() const;
+  void measure();
+  void share_measure();
+  const at::Tensor& squares() const;
+  // Then, with the pieces updated: all ranks get all parameters. In parts as above.
+  void pack_parameters();
+  void communicate_parameters();
+  void unpack_parameters();
 
   // For a rank whose step failed: sends the remaining buckets, poisoned with NaN, so that the other
   // ranks neither hang nor use this step. finalize() must follow.
@@ -86,10 +123,9 @@ class GradientReducer {
   void set_loss_scale(at::Tensor scale);
 
   const std::vector<BucketLayout>& layout() const;
-  // The flat float32 storage of each bucket (elements,): reduced gradients after finalize().
+  // The flat float32 storage of each bucket (elements,): this rank's gradients; after finalize(),
+  // unless sharded, the reduced ones.
   const std::vector<at::Tensor>& buckets() const;
-  // All buckets in one piece, float32 (elements,), with zeros between them.
-  const at::Tensor& storage() const;
   // Bytes handed to the communicator by this rank for one step.
   int64_t wire_bytes_per_step() const;
 

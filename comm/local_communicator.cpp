@@ -44,9 +44,11 @@ class SelfCommunicator final : public Communicator {
     check_gathered(input, output, 1);
     output.view(-1).copy_(input.view(-1));
   }
-  void reduce_scatter(const at::Tensor& input, at::Tensor output, ReduceOp op) override {
+  std::unique_ptr<Work> reduce_scatter_async(const at::Tensor& input, at::Tensor output,
+                                             ReduceOp op) override {
     check_scattered(input, output, op, 1);
     output.view(-1).copy_(input.view(-1));
+    return std::make_unique<FinishedWork>();
   }
   void barrier() override {}
 };
@@ -276,11 +278,11 @@ class GroupCommunicator final : public Communicator {
     start(signature("all_gather", input, ""), input, output, perform_all_gather, ReduceOp::kSum, 0)
         ->wait();
   }
-  void reduce_scatter(const at::Tensor& input, at::Tensor output, ReduceOp op) override {
+  std::unique_ptr<Work> reduce_scatter_async(const at::Tensor& input, at::Tensor output,
+                                             ReduceOp op) override {
     check_scattered(input, output, op, size());
-    start(signature("reduce_scatter", input, name_of(op)), input, output, perform_reduce_scatter,
-          op, 0)
-        ->wait();
+    return start(signature("reduce_scatter", input, name_of(op)), input, output,
+                 perform_reduce_scatter, op, 0);
   }
   void barrier() override {
     const at::Tensor nothing = at::empty({0});

@@ -23,12 +23,13 @@ int count_of(const std::string& collective, const at::Tensor& tensor) {
   return static_cast<int>(tensor.numel());
 }
 
-class AllReduceWork final : public Work {
+// An operation whose result is where `staged` is, and to be delivered.
+class StagedWork final : public Work {
  public:
-  AllReduceWork(std::shared_ptr<MpiThread> thread, std::shared_ptr<MpiOperation> operation,
-                StagedTensor staged)
+  StagedWork(std::shared_ptr<MpiThread> thread, std::shared_ptr<MpiOperation> operation,
+             StagedTensor staged)
       : thread_(std::move(thread)), operation_(std::move(operation)), staged_(std::move(staged)) {}
-  ~AllReduceWork() override {
+  ~StagedWork() override {
     // Once the group is broken the end may never come; MPI's hold on the memory ends with the
     // operation, which keeps it.
     if (waited_ || thread_->broken()) return;
@@ -37,8 +38,8 @@ class AllReduceWork final : public Work {
     } catch (const std::exception&) {  // a destructor cannot report it; the next collective will
     }
   }
-  AllReduceWork(const AllReduceWork&) = delete;
-  AllReduceWork& operator=(const AllReduceWork&) = delete;
+  StagedWork(const StagedWork&) = delete;
+  StagedWork& operator=(const StagedWork&) = delete;
 
   bool done() override { return waited_ || thread_->finished(*operation_); }
   void wait() override {
@@ -115,7 +116,7 @@ std::unique_ptr<Work> MpiCommunicator::all_reduce_async(at::Tensor tensor, Reduc
                             return MPI_Iallreduce(MPI_IN_PLACE, memory->data(), count, type, mpi_op,
                                                   comm, request);
                           });
-  return std::make_unique<AllReduceWork>(thread_, std::move(operation), staged);
+  return std::make_unique<StagedWork>(thread_, std::move(operation), staged);
 }
 
 void MpiCommunicator::broadcast(at::Tensor tensor, int root) {
@@ -151,22 +152,22 @@ void MpiCommunicator::all_gather(const at::Tensor& input, at::Tensor output) {
   target.deliver();
 }
 
-void MpiCommunicator::reduce_scatter(const at::Tensor& input, at::Tensor output, ReduceOp op) {
+std::unique_ptr<Work> MpiCommunicator::reduce_scatter_async(const at::Tensor& input,
+                                                            at::Tensor output, ReduceOp op) {
   check_scattered(input, output, op, size());
   const int count = count_of("reduce_scatter", output);
-  if (count == 0) return;
+  if (count == 0) return std::make_unique<FinishedWork>();
   const StagedTensor source(input, StagedTensor::Use::kSend);
   const StagedTensor target(std::move(output), StagedTensor::Use::kReceive);
   const MPI_Datatype type = mpi_type(input.scalar_type());
   const MPI_Op mpi_op = thread_->half_sums().operation(op, input.scalar_type());
-  const auto operation =
+  auto operation =
       submit("reduce_scatter", input, name_of(op), source.ready(),
              [source, target, count, type, mpi_op, comm = comm_](MPI_Request* request) {
                return MPI_Ireduce_scatter_block(source.data(), target.data(), count, type, mpi_op,
                                                 comm, request);
              });
-  thread_->wait(*operation);
-  target.deliver();
+  return std::make_unique<StagedWork>(thread_, std::move(operation), target);
 }
 
 void MpiCommunicator::barrier() {

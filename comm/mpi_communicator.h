@@ -31,7 +31,8 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<Work> all_reduce_async(at::Tensor tensor, ReduceOp op) override;
   void broadcast(at::Tensor tensor, int root) override;
   void all_gather(const at::Tensor& input, at::Tensor output) override;
-  void reduce_scatter(const at::Tensor& input, at::Tensor output, ReduceOp op) override;
+  std::unique_ptr<Work> reduce_scatter_async(const at::Tensor& input, at::Tensor output,
+                                             ReduceOp op) override;
   void barrier() override;
 
  private:

@@ -39,12 +39,11 @@ void check_setup(int code, const char* call) {
 class Backoff {
  public:
   void reset() { since_ = steady_clock::now(); }
-  // How long to sleep now; zero means to go on at once.
+  // How long to sleep now; zero means to go on at once, perhaps after giving way to others.
   std::chrono::microseconds pause() const {
     const auto idle = steady_clock::now() - since_;
-    if (idle < std::chrono::microseconds(20)) return std::chrono::microseconds(0);
     if (idle < std::chrono::microseconds(500)) {
-      std::this_thread::yield();
+      if (idle >= std::chrono::microseconds(20)) std::this_thread::yield();
       return std::chrono::microseconds(0);
     }
     return idle < milliseconds(5) ? std::chrono::microseconds(20) : std::chrono::microseconds(100);
@@ -168,10 +167,10 @@ void MpiThread::State::loop() {
   Order now = Order::kRun;
   for (;;) {
     {
+      const bool pending = !active.empty() || !waiting.empty();
+      const auto pause = pending ? backoff.pause() : std::chrono::microseconds(0);
       std::unique_lock lock(mutex);
       const auto called = [&] { return order != Order::kRun || !inbox.empty(); };
-      const bool pending = !active.empty() || !waiting.empty();
-      const auto pause = backoff.pause();
       if (!pending) {
         for_thread.wait(lock, called);
       } else if (pause.count() > 0) {
@@ -188,10 +187,8 @@ void MpiThread::State::loop() {
     if (any_started || any_finished) backoff.reset();
   }
   if (now == Order::kAbort) MPI_Abort(MPI_COMM_WORLD, abort_code);
-  if (now == Order::kFinalize) {
-    half_sums.reset();
-    MPI_Finalize();
-  }
+  half_sums.reset();
+  if (now == Order::kFinalize) MPI_Finalize();
 }
 
 bool MpiThread::State::start_ready() {
@@ -251,7 +248,13 @@ void MpiThread::State::finish(const Operation& operation, std::string error) {
 MpiThread::MpiThread(milliseconds timeout) : state_(std::make_shared<State>()), timeout_(timeout) {
   std::thread([state = state_] { state->run(); }).detach();
   std::unique_lock lock(state_->mutex);
-  state_->for_callers.wait(lock, [this] { return state_->started; });
+  if (!state_->for_callers.wait_for(lock, timeout, [this] { return state_->started; })) {
+    state_->broken = true;
+    throw CommError(CommError::Kind::kSetup,
+                    "MPI on host " + host_name() + " did not start within " +
+                        std::to_string(timeout.count() / 1000) +
+                        " s: another rank was not started or does not answer");
+  }
   if (state_->start_error) std::rethrow_exception(state_->start_error);
 }
 

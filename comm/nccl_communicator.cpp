@@ -31,10 +31,11 @@
 // Note [NCCL without blocking]
 // NCCL's calls block by default, and one that waits for a rank that is gone blocks for ever. The
 // communicator is therefore made non-blocking: a call that cannot end at once returns
-// ncclInProgress, and we poll ncclCommGetAsyncError against the time limit. After the limit the
-// communicator is aborted, which takes its kernels off the GPU. Destruction, too, is polled, and an
-// abort runs in a thread of its own that is left behind if it does not come back: ncclCommAbort can
-// spin while captured graphs that hold the communicator still live.
+// ncclInProgress, and we poll ncclCommGetAsyncError against the time limit. What is on a stream has
+// no limit of its own: who waits for the stream keeps one (runtime/step_statistics.h). Once a call
+// has failed the communicator is aborted, which takes its kernels off the GPU. Destruction, too, is
+// polled, and an abort runs in a thread of its own that is left behind if it does not come back:
+// ncclCommAbort can spin while captured graphs that hold the communicator still live.
 
 namespace longship::comm {
 namespace {
@@ -299,14 +300,15 @@ class NcclCommunicator final : public Communicator {
     })->wait();
   }
 
-  void reduce_scatter(const at::Tensor& input, at::Tensor output, ReduceOp op) override {
+  std::unique_ptr<Work> reduce_scatter_async(const at::Tensor& input, at::Tensor output,
+                                             ReduceOp op) override {
     check_scattered(input, output, op, size_);
     check_device("reduce_scatter", input);
-    if (output.numel() == 0) return;
-    enqueue("reduce_scatter", [&](cudaStream_t stream) {
+    if (output.numel() == 0) return std::make_unique<FinishedWork>();
+    return enqueue("reduce_scatter", [&](cudaStream_t stream) {
       return ncclReduceScatter(input.data_ptr(), output.data_ptr(), count(output),
                                nccl_type(input.scalar_type()), nccl_op(op), handle_->get(), stream);
-    })->wait();
+    });
   }
 
   // Unlike the others it holds the host, for a barrier is for what the host does next.

@@ -48,9 +48,11 @@ at::Tensor WireScale::codes(const std::vector<at::Tensor>& buckets, const at::Te
 void WireScale::use_codes(const at::Tensor& codes) {
   const at::Tensor host = codes.cpu();
   const at::Tensor factors = at::empty({host.numel()}, at::kFloat);
+  told_ = true;
   for (int64_t b = 0; b < host.numel(); ++b) {
     const int code = static_cast<int>(host.const_data_ptr<float>()[b]);
     const bool tells = code >= 1 && code <= WireCode::kHighestCode;
+    told_ = told_ && code != WireCode::kNotFinite;
     factors.mutable_data_ptr<float>()[b] =
         WireCode::factor(tells ? code - WireCode::kOffset : 0, rank_bits_);
   }

@@ -44,7 +44,8 @@ class WireScale {
 
   // This rank's codes of all buckets (gradients float32), as float32 (buckets,).
   static at::Tensor codes(const std::vector<at::Tensor>& buckets, const at::Tensor& loss_scale);
-  // Takes this step's factors from the maximum over ranks of the codes.
+  // Takes this step's factors from the maximum over ranks of the codes. Where one of them is not
+  // finite, the step tells nothing of that bucket, and the next step agrees anew.
   void use_codes(const at::Tensor& codes);
 
   // gradients: float32 (elements,); wire: half type (elements + ranks,), contiguous, of the same
@@ -56,7 +57,7 @@ class WireScale {
   void unpack(int64_t bucket, const at::Tensor& wire, const at::Tensor& gradients,
               const at::Tensor& loss_scale);
   // After the last unpack() of a step.
-  void step_done() { known_ = true; }
+  void step_done() { known_ = known_ || told_; }
 
   // This step's factors 2^k: float32 (buckets,).
   const at::Tensor& factors() const { return factors_; }
@@ -73,6 +74,7 @@ class WireScale {
   int ranks_;
   int rank_bits_;  // ranks <= 2^rank_bits_
   bool known_ = false;
+  bool told_ = true;  // whether the codes that were agreed for this step were finite
   at::Tensor history_;
   at::Tensor factors_;
   at::Tensor scratch_;  // (buckets, 2) int32, for the kernels

@@ -3,23 +3,21 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "data/error.h"
 #include "data/hdf5_file.h"
+#include "data/hdf5_sources.h"
 #include "data/time_axis.h"
 
 namespace longship::data {
 namespace {
-
-std::string group_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 // netCDF-4 stores a variable under this name when it is called like a dimension that it does not
 // span.
@@ -92,10 +90,7 @@ std::vector<std::string> column_names(const Hdf5Dataset& dataset,
 // Where a flat array is cut into series: `offsets` (series + 1) from 0 to its rows.
 std::vector<int64_t> offsets_beside(const std::vector<Hdf5Dataset>& beside, int64_t rows) {
   for (const Hdf5Dataset& dataset : beside) {
-    const std::string name = name_of(dataset.path());
-    const bool integers =
-        dataset.info().type_class == H5T_INTEGER && dataset.info().shape.size() == 1;
-    if (!integers || (name != "offsets" && name != "indptr")) continue;
+    if (!cuts_series(dataset)) continue;
     std::vector<int64_t> offsets = dataset.read_integers();
     if (offsets.size() >= 2 && offsets.front() == 0 && offsets.back() == rows &&
         std::is_sorted(offsets.begin(), offsets.end())) {
@@ -153,17 +148,27 @@ std::vector<std::string> picked_names(const std::vector<std::string>& names,
   return picked;
 }
 
-double fill_value(const Hdf5Dataset& dataset) {
-  const Hdf5Handle plist = own(H5Dget_create_plist(dataset.id()), H5Pclose, dataset.name());
-  double value = 0;
-  check_hdf5(H5Pget_fill_value(plist.get(), H5T_NATIVE_DOUBLE, &value),
-             dataset.name() + ": its fill value cannot be told");
-  return value;
+// A number as the dataset's type holds it: float32 data never equal a double such as 1e20.
+double as_stored(const Hdf5Dataset& dataset, double value) {
+  const Hdf5DatasetInfo& info = dataset.info();
+  if (info.type_class != H5T_FLOAT || info.type_size > sizeof value) return value;
+  const std::string what = dataset.name() + ": its missing value cannot be converted";
+  const Hdf5Handle type = own(H5Dget_type(dataset.id()), H5Tclose, what);
+  double stored = value;
+  check_hdf5(H5Tconvert(H5T_NATIVE_DOUBLE, type.get(), 1, &stored, nullptr, H5P_DEFAULT), what);
+  check_hdf5(H5Tconvert(type.get(), H5T_NATIVE_DOUBLE, 1, &stored, nullptr, H5P_DEFAULT), what);
+  return std::isinf(stored) ? value : stored;
 }
 
 }  // namespace
 
-Packing packing_of(const Hdf5Dataset& dataset) {
+bool cuts_series(const Hdf5Dataset& dataset) {
+  const std::string name = name_of(dataset.path());
+  return dataset.info().type_class == H5T_INTEGER && dataset.info().shape.size() == 1 &&
+         (name == "offsets" || name == "indptr");
+}
+
+Packing packing_of(const Hdf5Dataset& dataset, std::vector<std::string>& notes) {
   Packing packing;
   if (const auto scale = number_attribute(dataset.id(), "scale_factor"))
     packing.scale = scale->front();
@@ -171,10 +176,22 @@ Packing packing_of(const Hdf5Dataset& dataset) {
     packing.offset = offset->front();
   for (const char* name : {"_FillValue", "missing_value"}) {
     const auto values = number_attribute(dataset.id(), name);
-    if (values) packing.missing.insert(packing.missing.end(), values->begin(), values->end());
+    if (!values) continue;
+    for (const double value : *values) packing.missing.push_back(as_stored(dataset, value));
   }
-  // Parts of a virtual dataset that no source covers read as its fill value.
-  if (dataset.info().is_virtual) packing.missing.push_back(fill_value(dataset));
+  if (dataset.info().is_virtual) {
+    // Parts of a virtual dataset that no source covers read as its fill value. That is 0 unless it
+    // was set, and a 0 of a source is a value.
+    const bool covered = virtual_sources_cover(dataset);
+    if (!covered || dataset.fill_value_set()) packing.missing.push_back(dataset.fill_value());
+    if (!covered) {
+      std::ostringstream note;
+      note << dataset.name() << " is a virtual dataset whose sources do not give every element; "
+           << dataset.fill_value() << ", which the others read as, is taken as missing";
+      notes.push_back(note.str());
+    }
+  }
+  if (dataset.info().partly_written()) notes.push_back(dataset.unwritten_note());
   if (const auto is_unsigned = string_attribute(dataset.id(), "_Unsigned");
       is_unsigned && is_unsigned->front() == "true") {
     throw DataError(dataset.name() +
@@ -185,7 +202,7 @@ Packing packing_of(const Hdf5Dataset& dataset) {
 }
 
 SeriesTable read_array(hid_t file, const std::string& path, const std::string& dataset_path,
-                       const std::vector<std::string>& columns) {
+                       const std::vector<std::string>& columns, Content content) {
   const Hdf5Dataset dataset(file, path, dataset_path);
   const Hdf5DatasetInfo& info = dataset.info();
   if (!info.is_number()) throw DataError(dataset.name() + " holds " + info.type + ", not numbers");
@@ -201,10 +218,10 @@ SeriesTable read_array(hid_t file, const std::string& path, const std::string& d
   table.columns = picked_names(names, positions);
   if (made_up)
     table.notes.push_back(dataset.name() + " has no names of columns; called " + listed(names, 3));
-  const Packing packing = packing_of(dataset);
+  const Packing packing = packing_of(dataset, table.notes);
+  if (content == Content::kAll) table.values = read_rows(dataset, positions, packing);
   if (info.shape.size() < 3) {
     table.offsets = offsets_beside(beside, info.shape.front());
-    table.values = read_rows(dataset, positions, packing);
     if (auto time = time_beside(beside, table.rows(), table.notes)) table.time = std::move(*time);
     name_series(table, beside, path);
     return table;
@@ -213,7 +230,6 @@ SeriesTable read_array(hid_t file, const std::string& path, const std::string& d
   const int64_t series = info.shape[0];
   const int64_t steps = info.shape[1];
   for (int64_t s = 0; s < series; ++s) table.offsets.push_back((s + 1) * steps);
-  table.values = read_rows(dataset, positions, packing);
   table.notes.push_back(dataset.name() + " is read as (series, time, columns) " +
                         info.shape_text());
   if (const auto time = time_beside(beside, steps, table.notes)) {
@@ -226,32 +242,35 @@ SeriesTable read_array(hid_t file, const std::string& path, const std::string& d
 
 SeriesTable read_column_datasets(hid_t file, const std::string& path,
                                  const std::vector<std::string>& datasets,
-                                 const std::vector<std::string>& columns) {
+                                 const std::vector<std::string>& columns, Content content) {
   std::vector<std::string> names;
   names.reserve(datasets.size());
   for (const std::string& dataset : datasets) names.push_back(name_of(dataset));
-  const std::vector<int64_t> positions =
-      find_columns(names, columns, path + ": " + group_of(datasets.front()));
+  const std::string group = group_of(datasets.front());
+  const std::vector<int64_t> positions = find_columns(names, columns, path + ": " + group);
   SeriesTable table;
   table.columns = picked_names(names, positions);
   std::vector<at::Tensor> parts;
+  int64_t rows = 0;
   for (const int64_t position : positions) {
     const Hdf5Dataset dataset(file, path, datasets[static_cast<size_t>(position)]);
     dataset.check_readable();
     check_shape(dataset, true);
-    parts.push_back(read_rows(dataset, {0}, packing_of(dataset)));
-    if (parts.back().size(0) != parts.front().size(0)) {
-      throw DataError(dataset.name() + " has " + std::to_string(parts.back().size(0)) +
-                      " values, " + table.columns.front() + " has " +
-                      std::to_string(parts.front().size(0)) +
+    const int64_t own_rows = dataset.info().shape.front();
+    if (position == positions.front()) rows = own_rows;
+    if (own_rows != rows) {
+      throw DataError(dataset.name() + " has " + std::to_string(own_rows) + " values, " +
+                      table.columns.front() + " has " + std::to_string(rows) +
                       "; columns of one series are equally long");
     }
+    const Packing packing = packing_of(dataset, table.notes);
+    if (content == Content::kAll) parts.push_back(read_rows(dataset, {0}, packing));
   }
-  table.values = at::cat(parts, 1).contiguous();
-  table.offsets.push_back(table.values.size(0));
-  table.series = {std::filesystem::path(path).stem().string()};
-  const std::vector<Hdf5Dataset> beside = datasets_of(file, path, group_of(datasets.front()));
-  if (auto time = time_beside(beside, table.rows(), table.notes)) table.time = std::move(*time);
+  if (content == Content::kAll) table.values = at::cat(parts, 1).contiguous();
+  const std::vector<Hdf5Dataset> beside = datasets_of(file, path, group);
+  table.offsets = offsets_beside(beside, rows);
+  if (auto time = time_beside(beside, rows, table.notes)) table.time = std::move(*time);
+  name_series(table, beside, path);
   return table;
 }
 

@@ -103,7 +103,7 @@ struct BatchLoader::Impl {
       auto* rows = micro_batch.first_rows.mutable_data_ptr<int64_t>();
       for (const int64_t sample : samples) *rows++ = dataset->first_row(Split::kTrain, sample);
     } else {
-      micro_batch.batch = dataset->gather(Split::kTrain, samples);
+      micro_batch.batch = dataset->gather(Split::kTrain, samples, /*with_observed=*/false);
     }
     micro_batch.weight = at::ones({plan.micro_batch_size}, at::kFloat);
     micro_batch.weight.narrow(0, real, plan.micro_batch_size - real).zero_();
@@ -115,9 +115,8 @@ struct BatchLoader::Impl {
 
   static std::vector<at::Tensor*> tensors(MicroBatch& micro_batch) {
     std::vector<at::Tensor*> all;
-    for (at::Tensor* tensor :
-         {&micro_batch.batch.past, &micro_batch.batch.target, &micro_batch.batch.observed,
-          &micro_batch.first_rows, &micro_batch.weight}) {
+    for (at::Tensor* tensor : {&micro_batch.batch.past, &micro_batch.batch.target,
+                               &micro_batch.first_rows, &micro_batch.weight}) {
       if (tensor->defined()) all.push_back(tensor);
     }
     return all;

@@ -91,8 +91,11 @@ bool CsvHeader::repeated(size_t position) const {
 }
 
 bool usual_time_name(const std::string& name) {
-  static constexpr std::array<std::string_view, 9> kNames = {
-      "time", "date", "datetime", "timestamp", "ds", "date_time", "time_hour", "index", "week"};
+  // The last two lines are German and French.
+  static constexpr std::array<std::string_view, 20> kNames = {
+      "time",      "date",       "datetime", "timestamp", "ds",         "date_time",   "time_hour",
+      "index",     "week",       "datum",    "zeit",      "uhrzeit",    "zeitstempel", "zeitpunkt",
+      "datumzeit", "datum_zeit", "heure",    "jour",      "horodatage", "date_heure"};
   std::string lower = name;
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -14,11 +14,26 @@ namespace {
 
 void check_options(const std::vector<std::string>& paths, const CsvImportOptions& options) {
   if (paths.empty()) throw DataError("no CSV file is named");
+  std::set<std::string> files;
   for (const std::string& path : paths) {
     std::error_code error;
-    if (!std::filesystem::exists(path, error)) throw DataError(path + ": no such file");
-    if (std::filesystem::is_directory(path, error)) {
+    const auto status = std::filesystem::status(path, error);
+    if (status.type() == std::filesystem::file_type::not_found) {
+      throw DataError(path + ": no such file");
+    }
+    if (!std::filesystem::exists(status)) {
+      throw DataError(path + " cannot be looked at: " + error.message() +
+                      "; check the permissions of the folders above it");
+    }
+    if (std::filesystem::is_directory(status)) {
       throw DataError(path + " is a folder; name its CSV files");
+    }
+    // Read more than once: to recognise its dialect, for its rows, and for the place of an error.
+    if (!std::filesystem::is_regular_file(status)) {
+      throw DataError(path + " is a device or pipe; write it into a file first");
+    }
+    if (!files.insert(std::filesystem::weakly_canonical(path, error).string()).second) {
+      throw DataError(path + " is named twice; its rows would count twice");
     }
   }
   std::set<std::string> seen;

@@ -159,7 +159,6 @@ bool CsvReader::next() {
     read_record();
     const bool blank = places_.size() == 1 && !places_.front().quoted && trimmed(record_).empty();
     if (blank) {
-      ++blank_lines_;
       if (pending_blank_ == 0) pending_blank_ = record_line_;
       continue;
     }

@@ -10,7 +10,7 @@ namespace longship::data {
 
 // Reads a CSV file record by record in bounded memory. Lines may end in LF, CRLF, CR or CRCRLF,
 // also mixed; quoted fields may hold delimiters, line ends and doubled quotes. A UTF-8 byte-order
-// mark is dropped. Blank lines are skipped (counted in blank_lines()).
+// mark is dropped. Blank lines are skipped.
 class CsvReader {
  public:
   // Skips the first `skip_lines` lines. Throws DataError for a file that cannot be read, is
@@ -24,7 +24,6 @@ class CsvReader {
   // Of the current record, valid until the next call; blanks around unquoted fields are removed.
   const std::vector<std::string_view>& fields() const { return fields_; }
   int64_t line() const { return record_line_; }  // where it starts, from 1
-  int64_t blank_lines() const { return blank_lines_; }
   // The line of the first blank one that stood between records, 0 without.
   int64_t first_inner_blank() const { return first_inner_blank_; }
   const std::string& path() const { return path_; }
@@ -58,7 +57,6 @@ class CsvReader {
   std::vector<std::string_view> fields_;
   int64_t line_ = 1;
   int64_t record_line_ = 0;
-  int64_t blank_lines_ = 0;
   int64_t pending_blank_ = 0;  // line of the first blank since the last record
   int64_t first_inner_blank_ = 0;
 };

@@ -90,25 +90,17 @@ void CsvCollector::add_file(const std::string& path) {
   header.check_width(reader);
   if (rows_.files.empty()) choose_columns(header);
 
-  std::vector<size_t> positions;
-  positions.reserve(columns_.size());
-  for (const Column& column : columns_) positions.push_back(header.require(column.name));
-  std::optional<size_t> time_at;
-  std::optional<size_t> series_at;
-  if (time_name_) time_at = header.require(*time_name_);
-  if (!options_.series_column.empty()) series_at = header.require(options_.series_column);
-
+  Layout layout = layout_of(header);
   rows_.files.push_back(path);
   rows_.file_begin.push_back(rows_.rows());
-  int32_t file_series = 0;
-  if (!series_at) {
+  if (!layout.series) {
     std::string name = std::filesystem::path(path).stem().string();
     if (series_numbers_.count(name) > 0) name = path;
-    file_series = series_index(name);
+    layout.file_series = series_index(name);
   }
   do {
     header.check_width(reader);
-    add_row(reader, positions, time_at, series_at, file_series);
+    add_row(reader, layout);
   } while (reader.next());
 
   if (header.names().size() == 1 && reader.first_inner_blank() > 0) {
@@ -118,6 +110,27 @@ void CsvCollector::add_file(const std::string& path) {
         "or remove it");
   }
   notes_.insert(notes_.end(), header.notes().begin(), header.notes().end());
+}
+
+CsvCollector::Layout CsvCollector::layout_of(const CsvHeader& header) {
+  Layout layout;
+  for (const Column& column : columns_) layout.values.push_back(header.require(column.name));
+  if (time_name_) layout.time = header.require(*time_name_);
+  if (!options_.series_column.empty()) layout.series = header.require(options_.series_column);
+  std::map<std::string, std::vector<size_t>> others;
+  for (size_t i = 0; i < header.names().size(); ++i) {
+    const bool used =
+        std::find(layout.values.begin(), layout.values.end(), i) != layout.values.end() ||
+        layout.time == i || layout.series == i;
+    if (!used) others[header.names()[i]].push_back(i);
+  }
+  for (const auto& [name, positions] : others) {
+    for (const size_t position : positions) {
+      layout.others.push_back({position, XXH3_64bits(name.data(), name.size())});
+    }
+    if (rows_.files.empty()) rows_.other_columns.push_back(name);
+  }
+  return layout;
 }
 
 float CsvCollector::value_of(Column& column, std::string_view cell, const CsvReader& reader) {
@@ -153,6 +166,11 @@ float CsvCollector::value_of(Column& column, std::string_view cell, const CsvRea
   }
   const std::string what =
       reader.place() + ", column '" + column.name + "': '" + shown(cell) + "' is ";
+  if (const auto format = likely_time_format(cell)) {
+    throw DataError(what + "no number but may be a date; if the column is the time, give " +
+                    "--time-column '" + column.name + "' and --time-format '" + *format +
+                    "', else repair it or choose other --columns");
+  }
   if (kind == CellKind::kNumberLike) {
     throw DataError(
         what + "no plain number with the decimal mark " + cells_.decimal() +
@@ -163,30 +181,32 @@ float CsvCollector::value_of(Column& column, std::string_view cell, const CsvRea
                   "not a number; repair it, add it to --missing-values, or choose other --columns");
 }
 
-void CsvCollector::add_row(const CsvReader& reader, const std::vector<size_t>& positions,
-                           std::optional<size_t> time_at, std::optional<size_t> series_at,
-                           int32_t file_series) {
+void CsvCollector::add_row(const CsvReader& reader, const Layout& layout) {
   const std::vector<std::string_view>& fields = reader.fields();
   uint64_t hash = 0;
   for (size_t i = 0; i < columns_.size(); ++i) {
-    const std::string_view cell = fields[positions[i]];
+    const std::string_view cell = fields[layout.values[i]];
     rows_.values.push_back(value_of(columns_[i], cell, reader));
     if (columns_[i].state == Column::State::kText) {
       hash = XXH3_64bits_withSeed(cell.data(), cell.size(), hash + i + 1);
     }
   }
-  rows_.text_hash.push_back(hash);
-  if (time_at) {
-    rows_.time.push_back(time_.parse(fields[*time_at], reader.place()));
+  for (const Layout::Other& other : layout.others) {
+    const std::string_view cell = fields[other.position];
+    hash = XXH3_64bits_withSeed(cell.data(), cell.size(), hash + other.name_hash);
+  }
+  rows_.other_hash.push_back(hash);
+  if (layout.time) {
+    rows_.time.push_back(time_.parse(fields[*layout.time], reader.place()));
     settle_day_first();
   }
-  int32_t series = file_series;
-  if (series_at) {
-    if (fields[*series_at].empty()) {
+  int32_t series = layout.file_series;
+  if (layout.series) {
+    if (fields[*layout.series].empty()) {
       throw DataError(reader.place() + ": the series column '" + options_.series_column +
                       "' is empty; every row must name its series");
     }
-    series = series_index(std::string(fields[*series_at]));
+    series = series_index(std::string(fields[*layout.series]));
   }
   rows_.series_of.push_back(series);
   rows_.line.push_back(static_cast<uint32_t>(reader.line()));
@@ -194,13 +214,9 @@ void CsvCollector::add_row(const CsvReader& reader, const std::vector<size_t>& p
 
 // The first proof that the day comes first turns the stamps before it; later ones come out right.
 void CsvCollector::settle_day_first() {
-  if (time_.order() == TimeColumn::Order::kUnproved) return;
-  if (time_.order() == TimeColumn::Order::kDayFirst && settled_ == 0) {
-    for (size_t row = 0; row + 1 < rows_.time.size(); ++row) {
-      rows_.time[row] = time_.day_first(rows_.time[row]);
-    }
-  }
-  settled_ = rows_.time.size();
+  if (time_.order() != TimeColumn::Order::kDayFirst) return;
+  const std::vector<int64_t> turned = time_.take_day_first();
+  std::copy(turned.begin(), turned.end(), rows_.time.begin());
 }
 
 CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& notes) {
@@ -208,6 +224,11 @@ CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& no
     throw DataError(rows_.files.front() + ": every day in '" + *time_name_ +
                     "' is 12 or less, so day and month cannot be told apart; give --time-format "
                     "%m/%d/%Y or %d/%m/%Y");
+  }
+  if (const auto number = time_.date_like_number()) {
+    throw DataError(rows_.files.front() + ": every number in '" + *time_name_ + "', such as " +
+                    *number + ", may be a date or seconds since 1970; give --time-format " +
+                    *likely_time_format(*number) + " or epoch-s");
   }
   std::vector<size_t> kept;
   std::vector<std::string> text;
@@ -217,7 +238,7 @@ CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& no
     const Column& column = columns_[i];
     if (column.state == Column::State::kText) {
       text.push_back("'" + column.name + "' ('" + column.text + "' at " + column.text_place + ")");
-      rows_.text_columns.push_back(column.name);
+      rows_.other_columns.push_back(column.name);
     } else if (column.state == Column::State::kUnknown && !column.requested) {
       empty.push_back("'" + column.name + "'");
     } else {
@@ -245,6 +266,17 @@ CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& no
           "' holds numbers and is taken as values; if it is the time, give --time-column "
           "and --time-format");
     }
+    for (const Column& column : columns_) {
+      if (column.state != Column::State::kText) continue;
+      const auto format = likely_time_format(column.text);
+      if (!format && !usual_time_name(column.name)) continue;
+      notes_.push_back("if the column '" + column.name + "', which holds text such as '" +
+                       column.text + "', is the time, give --time-column '" + column.name +
+                       "' and --time-format" + (format ? " '" + *format + "'" : ""));
+    }
+  } else if (!time_.epoch_unit().empty()) {
+    notes_.push_back("numbers in '" + *time_name_ + "' are taken as " + time_.epoch_unit() +
+                     " since 1970");
   } else if (time_.without_zone()) {
     notes_.push_back("times without a zone are taken as " +
                      (options_.time_zone.empty() ? std::string("UTC") : options_.time_zone));

@@ -22,13 +22,13 @@ struct CsvRows {
   std::vector<int64_t> time;       // (rows) ns; empty without a time column
   std::vector<int32_t> series_of;  // (rows) index into `series`
   std::vector<std::string> series;
-  std::vector<uint64_t> text_hash;  // (rows) of the cells that are not among the values
-  std::vector<uint32_t> line;       // (rows) in its file
+  std::vector<uint64_t> other_hash;  // (rows) of the cells that are neither time, series nor values
+  std::vector<uint32_t> line;        // (rows) in its file
   std::vector<std::string> files;
-  std::vector<int64_t> file_begin;        // first row of each file
-  std::vector<std::string> text_columns;  // names of columns that hold text and were left out
-  std::vector<int64_t> missing;           // per column
-  std::vector<int64_t> infinite;          // per column
+  std::vector<int64_t> file_begin;         // first row of each file
+  std::vector<std::string> other_columns;  // names of the columns that were left out, with values
+  std::vector<int64_t> missing;            // per column
+  std::vector<int64_t> infinite;           // per column
 
   int64_t rows() const { return static_cast<int64_t>(line.size()); }
   std::string place(int64_t row) const;  // "FILE:LINE"
@@ -60,8 +60,20 @@ class CsvCollector {
   };
 
   void choose_columns(const CsvHeader& header);
-  void add_row(const CsvReader& reader, const std::vector<size_t>& positions,
-               std::optional<size_t> time_at, std::optional<size_t> series_at, int32_t file_series);
+  // Where the columns of a file are.
+  struct Layout {
+    std::vector<size_t> values;  // of each of columns_
+    std::optional<size_t> time;
+    std::optional<size_t> series;
+    struct Other {
+      size_t position = 0;
+      uint64_t name_hash = 0;
+    };
+    std::vector<Other> others;  // that are none of these, by name: files may order them differently
+    int32_t file_series = 0;    // where no column names the series
+  };
+  Layout layout_of(const CsvHeader& header);
+  void add_row(const CsvReader& reader, const Layout& layout);
   float value_of(Column& column, std::string_view cell, const CsvReader& reader);
   int32_t series_index(const std::string& name);
   void settle_day_first();
@@ -71,7 +83,6 @@ class CsvCollector {
   CellParser cells_;
   std::optional<std::string> time_name_;
   TimeColumn time_;
-  size_t settled_ = 0;  // rows whose slash dates are in their final order
   std::vector<Column> columns_;
   std::map<std::string, int32_t> series_numbers_;
   CsvRows rows_;

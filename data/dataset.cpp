@@ -92,7 +92,7 @@ int64_t Dataset::windows(Split split) const {
   return impl_->index(split).size();
 }
 
-Batch Dataset::gather(Split split, std::span<const int64_t> windows) const {
+Batch Dataset::gather(Split split, std::span<const int64_t> windows, bool with_observed) const {
   const DatasetParts& parts = impl_->parts;
   const auto batch = static_cast<int64_t>(windows.size());
   const int64_t look_back = parts.spec.window;
@@ -103,7 +103,7 @@ Batch Dataset::gather(Split split, std::span<const int64_t> windows) const {
   Batch result;
   result.past = at::empty({batch, look_back, inputs}, at::kFloat);
   result.target = at::empty({batch, horizon, targets}, at::kFloat);
-  const bool filled = parts.filled_targets[static_cast<size_t>(split)];
+  const bool filled = with_observed && parts.filled_targets[static_cast<size_t>(split)];
   if (filled) result.observed = at::empty({batch, horizon, targets}, at::kBool);
 
   const auto* values = parts.table.values.const_data_ptr<float>();
@@ -149,18 +149,6 @@ at::Tensor Dataset::target_matrix() const {
 
 int64_t Dataset::first_row(Split split, int64_t window) const {
   return impl_->first_row(split, window);
-}
-
-WindowPlace Dataset::place(Split split, int64_t window) const {
-  const SeriesTable& table = impl_->parts.table;
-  const WindowStart start = impl_->index(split).at(window);
-  const auto series = static_cast<size_t>(start.series);
-  WindowPlace place{table.series[series], start.row, 0};
-  if (!table.time.empty()) {
-    const int64_t last = table.offsets[series] + start.row + impl_->parts.spec.window - 1;
-    place.last_time = table.time[static_cast<size_t>(last)];
-  }
-  return place;
 }
 
 const DatasetSpec& Dataset::spec() const {

@@ -54,14 +54,8 @@ struct Batch {
   at::Tensor past;      // (batch, window, inputs)
   at::Tensor target;    // (batch, horizon, targets)
   at::Tensor observed;  // (batch, horizon, targets) bool, true where the value was measured rather
-                        // than filled; undefined when every value of the split was measured
-};
-
-// Where a window lies.
-struct WindowPlace {
-  std::string series;
-  int64_t row = 0;        // first row of the window within its series
-  int64_t last_time = 0;  // stamp of the last row of the window, ns since 1970 UTC; 0 without time
+                        // than filled; undefined when every value of the split was measured, and
+                        // in training
 };
 
 // All series of a run, resident in memory: columns chosen, missing values treated, split by time
@@ -77,11 +71,11 @@ class Dataset {
   ~Dataset();
 
   int64_t windows(Split split) const;
-  Batch gather(Split split, std::span<const int64_t> windows) const;
+  // Without `with_observed` the batch has no mask: training learns from filled values too.
+  Batch gather(Split split, std::span<const int64_t> windows, bool with_observed = true) const;
   // The target columns over the look-back window, (batch, window, targets), normalised: what the
   // naive forecasts repeat.
   at::Tensor history(Split split, std::span<const int64_t> windows) const;
-  WindowPlace place(Split split, int64_t window) const;
   // All rows of the input columns, and of the target columns, as gather() takes windows from them:
   // float32 (rows, columns), normalised, all series one after the other.
   at::Tensor input_matrix() const;

@@ -16,6 +16,7 @@
 #include "data/missing_values.h"
 #include "data/normalizer_fit.h"
 #include "data/split_rows.h"
+#include "data/time_parser.h"
 
 namespace longship::data {
 namespace {
@@ -64,10 +65,11 @@ void check_time(const SeriesTable& table) {
     const std::span<const int64_t> time = time_of(table, s);
     const auto bad = std::adjacent_find(time.begin(), time.end(), std::greater_equal<>());
     if (bad == time.end()) continue;
-    throw DataError(
-        "series '" + table.series[s] + "', row " + std::to_string(bad - time.begin() + 1) +
-        ": its time stamp does not come after the one before; sort the rows (data import "
-        "does)");
+    throw DataError(table.place(s) + ", row " + std::to_string(bad - time.begin() + 1) +
+                    ": its time stamp, " + format_time(*(bad + 1)) +
+                    ", does not come after the one before, " + format_time(*bad) +
+                    "; write the rows in order of time, each time once (in pandas: "
+                    "df[~df.index.duplicated()].sort_index())");
   }
 }
 
@@ -81,6 +83,7 @@ void keep_series(SeriesTable& table, const std::vector<bool>& keep) {
     if (!keep[s]) continue;
     const int64_t rows = table.offsets[s + 1] - table.offsets[s];
     kept.series.push_back(table.series[s]);
+    if (!table.files.empty()) kept.files.push_back(table.files[s]);
     kept.offsets.push_back(kept.rows() + rows);
     const std::span<const int64_t> time = time_of(table, s);
     kept.time.insert(kept.time.end(), time.begin(), time.end());
@@ -119,36 +122,6 @@ void leave_out_short_series(SeriesTable& table, const DatasetSpec& spec) {
   keep_series(table, keep);
 }
 
-// A series without a single value of a used column cannot be filled.
-void leave_out_empty_series(SeriesTable& table, const MissingMask& mask) {
-  std::vector<bool> keep;
-  std::vector<std::string> left_out;
-  for (size_t s = 0; s < table.series.size(); ++s) {
-    bool whole = true;
-    for (int64_t column = 0; whole && column < mask.columns; ++column) {
-      bool measured = false;
-      for (int64_t row = table.offsets[s]; !measured && row < table.offsets[s + 1]; ++row) {
-        measured = !mask.at(row, column);
-      }
-      whole = measured;
-      if (!whole) {
-        left_out.push_back(table.series[s] + " (" + table.columns[static_cast<size_t>(column)] +
-                           ")");
-      }
-    }
-    keep.push_back(whole);
-  }
-  if (left_out.empty()) return;
-  if (left_out.size() == table.series.size()) {
-    throw DataError("no series has a value of every used column; without any: " +
-                    listed(left_out, 5) + "; leave the column out");
-  }
-  table.notes.push_back(
-      std::to_string(left_out.size()) + " of " + std::to_string(table.series.size()) +
-      " series are left out, without any value of a used column: " + listed(left_out, 5));
-  keep_series(table, keep);
-}
-
 std::vector<SplitBounds> split_series(const SeriesTable& table, const SplitSpec& spec) {
   std::vector<SplitBounds> bounds;
   bounds.reserve(table.series.size());
@@ -156,6 +129,66 @@ std::vector<SplitBounds> split_series(const SeriesTable& table, const SplitSpec&
     bounds.push_back(split_rows(spec, table.offsets[s + 1] - table.offsets[s], time_of(table, s)));
   }
   return bounds;
+}
+
+// Leaves out the series with a used column that cannot be filled: one without a single value, or,
+// where the series is trained on, one whose first value comes after its training part. That value
+// would be carried back into the training part.
+void leave_out_unfillable_series(SeriesTable& table, const MissingMask& mask,
+                                 const DatasetSpec& spec) {
+  const std::vector<SplitBounds> bounds = split_series(table, spec.split);
+  std::vector<bool> keep;
+  std::vector<std::string> left_out;
+  for (size_t s = 0; s < table.series.size(); ++s) {
+    const int64_t offset = table.offsets[s];
+    const int64_t rows = table.offsets[s + 1] - offset;
+    const auto [train_begin, train_end] = bounds[s][0];
+    const bool trained = !spec.normalizer && train_end > train_begin;
+    bool whole = true;
+    for (int64_t column = 0; whole && column < mask.columns; ++column) {
+      int64_t first = 0;
+      while (first < rows && mask.at(offset + first, column)) ++first;
+      whole = first < (trained ? train_end : rows);
+      if (whole) continue;
+      left_out.push_back(table.series[s] + " (" + table.columns[static_cast<size_t>(column)] +
+                         (first < rows ? ", first in row " + std::to_string(first) : "") + ")");
+    }
+    keep.push_back(whole);
+  }
+  if (left_out.empty()) return;
+  const std::string where = spec.normalizer ? "" : " by the end of its training part";
+  if (left_out.size() == table.series.size()) {
+    throw DataError("no series has a value of every used column" + where +
+                    "; without one: " + listed(left_out, 5) + "; leave the column out" +
+                    (spec.normalizer ? "" : " or move data.split"));
+  }
+  table.notes.push_back(std::to_string(left_out.size()) + " of " +
+                        std::to_string(table.series.size()) +
+                        " series are left out, without a value of a used column" + where + ": " +
+                        listed(left_out, 5));
+  keep_series(table, keep);
+}
+
+// Row ranges hold for every series; where one ends before them, its parts are smaller.
+void tell_cut_ranges(SeriesTable& table, const SplitSpec& spec) {
+  const auto* ranges = std::get_if<SplitRows>(&spec);
+  if (ranges == nullptr) return;
+  int64_t last = 0;
+  for (const auto& [begin, end] : *ranges) {
+    if (end > begin) last = std::max(last, end);
+  }
+  size_t cut = 0;
+  size_t shortest = 0;
+  const auto rows = [&](size_t s) { return table.offsets[s + 1] - table.offsets[s]; };
+  for (size_t s = 0; s < table.series.size(); ++s) {
+    if (rows(s) < last) ++cut;
+    if (rows(s) < rows(shortest)) shortest = s;
+  }
+  if (cut == 0) return;
+  table.notes.push_back("data.split: the row ranges go to row " + std::to_string(last) + ", and " +
+                        std::to_string(cut) + " of " + std::to_string(table.series.size()) +
+                        " series end before (the shortest, '" + table.series[shortest] + "', has " +
+                        std::to_string(rows(shortest)) + " rows): their parts are cut there");
 }
 
 std::string counts_text(const SeriesTable& table, const MissingMask& mask) {
@@ -182,7 +215,7 @@ MissingMask treat_missing(SeriesTable& table, const DatasetSpec& spec) {
                           "; windows that touch one are left out");
     return mask;
   }
-  leave_out_empty_series(table, mask);
+  leave_out_unfillable_series(table, mask, spec);
   mask = find_missing(table);
   if (!mask.any()) return mask;
   values = table.values.mutable_data_ptr<float>();
@@ -377,6 +410,7 @@ DatasetParts build_dataset(const DatasetSpec& spec) {
   parts.target_columns = find_columns(parts.table.columns, spec.targets, "the data");
   check_time(parts.table);
   leave_out_short_series(parts.table, spec);
+  tell_cut_ranges(parts.table, spec.split);
   const MissingMask mask = treat_missing(parts.table, spec);
   const std::vector<SplitBounds> bounds = split_series(parts.table, spec.split);
   index_windows(parts, bounds, mask);

@@ -25,19 +25,9 @@ bool below(const std::string& path, const std::string& group) {
   return group == "/" || path == group || path.starts_with(group + "/");
 }
 
-std::string group_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 bool is_dimension_without_values(const Hdf5Dataset& dataset) {
   const auto name = string_attribute(dataset.id(), "NAME");
   return name && name->front().starts_with("This is a netCDF dimension but not a netCDF variable");
-}
-
-// An index that cuts the values beside it into series is no column.
-bool is_cut(const Hdf5Dataset& dataset) {
-  return dataset.path().ends_with("/offsets") || dataset.path().ends_with("/indptr");
 }
 
 struct Search {
@@ -54,7 +44,8 @@ void sort_in(const Hdf5Dataset& dataset, std::map<std::string, Candidate>& group
     search.refused.push_back(path + " (" + info.shape_text() + ")");
   } else if (info.shape.size() > 1) {
     search.candidates.push_back({Candidate::Kind::kArray, path, info.shape_text(), {}});
-  } else if (!is_time_axis(dataset) && !is_cut(dataset) && !is_dimension_without_values(dataset)) {
+  } else if (!is_time_axis(dataset) && !cuts_series(dataset) &&
+             !is_dimension_without_values(dataset)) {
     const std::string group = group_of(path);
     // Columns of one group are as long as each other; others are another candidate.
     Candidate& columns = groups[group + " " + info.shape_text()];
@@ -89,20 +80,20 @@ Search search_below(hid_t file, const std::string& path, const std::string& grou
 }
 
 SeriesTable read_candidate(hid_t file, const std::string& path, const Candidate& candidate,
-                           const std::vector<std::string>& columns) {
+                           const std::vector<std::string>& columns, Content content) {
   switch (candidate.kind) {
     case Candidate::Kind::kFrame:
-      return read_pandas(file, path, candidate.path, columns);
+      return read_pandas(file, path, candidate.path, columns, content);
     case Candidate::Kind::kArray:
-      return read_array(file, path, candidate.path, columns);
+      return read_array(file, path, candidate.path, columns, content);
     case Candidate::Kind::kColumns:
-      return read_column_datasets(file, path, candidate.datasets, columns);
+      return read_column_datasets(file, path, candidate.datasets, columns, content);
   }
   throw DataError(path + ": " + candidate.path + " cannot be read");
 }
 
 SeriesTable read_only_candidate(hid_t file, const std::string& path, const std::string& group,
-                                const std::vector<std::string>& columns) {
+                                const std::vector<std::string>& columns, Content content) {
   const Search search = search_below(file, path, group);
   const std::string where = group == "/" ? path : path + ": " + group;
   if (search.candidates.empty()) {
@@ -119,7 +110,7 @@ SeriesTable read_only_candidate(hid_t file, const std::string& path, const std::
                     "; name one with data.dataset");
   }
   const Candidate& only = search.candidates.front();
-  SeriesTable table = read_candidate(file, path, only, columns);
+  SeriesTable table = read_candidate(file, path, only, columns, content);
   table.notes.insert(table.notes.begin(), path + ": read from " + only.path + ", " + only.shape);
   return table;
 }
@@ -127,14 +118,16 @@ SeriesTable read_only_candidate(hid_t file, const std::string& path, const std::
 }  // namespace
 
 SeriesTable read_foreign(hid_t file, const std::string& path, const std::string& dataset,
-                         const std::vector<std::string>& columns) {
-  if (dataset.empty()) return read_only_candidate(file, path, "/", columns);
+                         const std::vector<std::string>& columns, Content content) {
+  if (dataset.empty()) return read_only_candidate(file, path, "/", columns, content);
   std::string wanted = dataset.starts_with('/') ? dataset : "/" + dataset;
   while (wanted.size() > 1 && wanted.ends_with('/')) wanted.pop_back();
   const Hdf5Handle object = open_hdf5_object(file, path, wanted);
-  if (H5Iget_type(object.get()) != H5I_GROUP) return read_array(file, path, wanted, columns);
-  if (is_pandas_object(file, path, wanted)) return read_pandas(file, path, wanted, columns);
-  return read_only_candidate(file, path, wanted, columns);
+  if (H5Iget_type(object.get()) != H5I_GROUP)
+    return read_array(file, path, wanted, columns, content);
+  if (is_pandas_object(file, path, wanted))
+    return read_pandas(file, path, wanted, columns, content);
+  return read_only_candidate(file, path, wanted, columns, content);
 }
 
 }  // namespace longship::data

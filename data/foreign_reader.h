@@ -14,6 +14,6 @@ namespace longship::data {
 // empty: the only candidate. Columns without names are called after the dataset ("values_0",
 // "values_1", ...). Throws DataError with the reason for whatever is not read.
 SeriesTable read_foreign(hid_t file, const std::string& path, const std::string& dataset,
-                         const std::vector<std::string>& columns);
+                         const std::vector<std::string>& columns, Content content = Content::kAll);
 
 }  // namespace longship::data

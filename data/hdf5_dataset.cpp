@@ -1,14 +1,14 @@
 #include "data/hdf5_dataset.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <numeric>
+#include <sstream>
 #include <utility>
 
 #include "data/error.h"
+#include "data/hdf5_sources.h"
 #include "data/library.h"
 
 namespace longship::data {
@@ -58,6 +58,20 @@ std::string type_text(hid_t type) {
   }
 }
 
+// How many chunks the shape takes, and how many of them were written.
+void count_chunks(hid_t dataset, hid_t space, const std::string& name, Hdf5DatasetInfo& info) {
+  info.all_chunks = 1;
+  for (size_t i = 0; i < info.chunk.size(); ++i) {
+    info.all_chunks *= (info.shape[i] + info.chunk[i] - 1) / info.chunk[i];
+  }
+  info.written_chunks = info.all_chunks;
+#if H5_VERSION_GE(1, 10, 5)
+  hsize_t written = 0;
+  check_hdf5(H5Dget_num_chunks(dataset, space, &written), name + ": its chunks cannot be counted");
+  info.written_chunks = static_cast<int64_t>(written);
+#endif
+}
+
 Hdf5DatasetInfo describe(hid_t dataset, const std::string& name) {
   Hdf5DatasetInfo info;
   const Hdf5Handle type = own(H5Dget_type(dataset), H5Tclose, name + " has no readable type");
@@ -83,6 +97,7 @@ Hdf5DatasetInfo describe(hid_t dataset, const std::string& name) {
     std::vector<hsize_t> chunk(static_cast<size_t>(rank));
     check_hdf5(H5Pget_chunk(plist.get(), rank, chunk.data()), name + ": no chunk shape");
     info.chunk.assign(chunk.begin(), chunk.end());
+    count_chunks(dataset, space.get(), name, info);
   }
   const int filters = std::max(H5Pget_nfilters(plist.get()), 0);
   for (int i = 0; i < filters; ++i) {
@@ -214,49 +229,41 @@ void Hdf5Dataset::check_readable() const {
         "plugin and set HDF5_PLUGIN_PATH, or rewrite the file where the filter is there: "
         "h5repack -f GZIP=4 IN OUT");
   }
-  const Hdf5Handle plist =
-      own(H5Dget_create_plist(dataset_.get()), H5Pclose, name() + " has no readable layout");
-  const std::filesystem::path folder = std::filesystem::path(file_path_).parent_path();
-  if (info_.is_external) {
-    char file[1024] = {};
-    off_t offset = 0;
-    hsize_t size = 0;
-    check_hdf5(H5Pget_external(plist.get(), 0, sizeof file - 1, file, &offset, &size),
-               name() + ": its external file cannot be told");
-    // HDF5 looks for it where the program runs, not beside the file, unless the variable says so.
-    if (std::getenv("HDF5_EXTFILE_PREFIX") == nullptr && !std::filesystem::exists(file)) {
-      const bool beside = std::filesystem::exists(folder / file);
-      throw DataError(name() + " keeps its values in another file, " + file + ", which is not " +
-                      (beside ? "in the folder where the program runs"
-                              : "there; copy it beside " + file_path_) +
-                      "; set HDF5_EXTFILE_PREFIX='${ORIGIN}' to have it read from beside");
-    }
-  }
-  if (info_.is_virtual) {
-    size_t count = 0;
-    check_hdf5(H5Pget_virtual_count(plist.get(), &count), name() + ": its sources cannot be told");
-    for (size_t i = 0; i < count; ++i) {
-      char file[4096] = {};
-      char source[4096] = {};
-      if (H5Pget_virtual_filename(plist.get(), i, file, sizeof file) < 0 ||
-          H5Pget_virtual_dsetname(plist.get(), i, source, sizeof source) < 0) {
-        throw DataError(name() + ": source " + std::to_string(i) + " cannot be told");
-      }
-      const std::filesystem::path beside =
-          std::string(file) == "." ? std::filesystem::path(file_path_) : folder / file;
-      const bool there = std::filesystem::exists(beside) || std::filesystem::exists(file);
-      const std::string source_file = std::filesystem::exists(beside) ? beside.string() : file;
-      // HDF5 gives fill values for a source that is not there, which would look like data.
-      if (!there || !hdf5_exists(open_hdf5_file(source_file).get(), source)) {
-        throw DataError(name() + " is a virtual dataset whose source " + source + " in " + file +
-                        " is not there; copy it beside " + file_path_);
-      }
-    }
-  }
+  if (info_.is_external) check_external_files(*this);
+  if (info_.is_virtual) check_virtual_sources(*this);
   if (info_.type_class == H5T_FLOAT && info_.type_size > sizeof(double)) {
     throw DataError(name() + " holds " + info_.type +
                     ", wider than a double; write it as float64 or float32");
   }
+}
+
+Hdf5Handle Hdf5Dataset::creation() const {
+  return own(H5Dget_create_plist(dataset_.get()), H5Pclose, name() + " has no readable layout");
+}
+
+double Hdf5Dataset::fill_value() const {
+  double value = 0;
+  check_hdf5(H5Pget_fill_value(creation().get(), H5T_NATIVE_DOUBLE, &value),
+             name() + ": its fill value cannot be told");
+  return value;
+}
+
+bool Hdf5Dataset::fill_value_set() const {
+  H5D_fill_value_t status = H5D_FILL_VALUE_UNDEFINED;
+  check_hdf5(H5Pfill_value_defined(creation().get(), &status),
+             name() + ": its fill value cannot be told");
+  return status == H5D_FILL_VALUE_USER_DEFINED;
+}
+
+std::string Hdf5Dataset::unwritten_note() const {
+  if (!info_.partly_written()) return "";
+  std::string note = name() + ": " + std::to_string(info_.all_chunks - info_.written_chunks) +
+                     " of " + std::to_string(info_.all_chunks) +
+                     " chunks were never written and read as the fill value";
+  if (!info_.is_number()) return note;
+  std::ostringstream value;
+  value << fill_value();
+  return note + " " + value.str() + "; write them, or make the dataset smaller";
 }
 
 void Hdf5Dataset::read(hid_t memory_type, const std::vector<int64_t>& start,
@@ -323,6 +330,12 @@ std::optional<std::vector<std::string>> string_attribute(hid_t object, const std
       attribute->type.get(), attribute->space.get(), attribute->count,
       [&](hid_t memory, void* out) { return H5Aread(attribute->handle.get(), memory, out); },
       "attribute " + name);
+}
+
+std::optional<std::string> text_attribute(hid_t object, const std::string& name) {
+  const auto texts = string_attribute(object, name);
+  if (!texts) return std::nullopt;
+  return texts->front();
 }
 
 std::optional<std::vector<double>> number_attribute(hid_t object, const std::string& name) {

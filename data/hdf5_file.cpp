@@ -204,9 +204,14 @@ Hdf5Handle open_hdf5_file(const std::string& path) {
   silence_hdf5();
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
+  if (status.type() != std::filesystem::file_type::not_found && !std::filesystem::exists(status)) {
+    throw DataError(path + " cannot be looked at: " + error.message() +
+                    "; check the permissions of the folders above it");
+  }
   if (!std::filesystem::exists(status)) {
-    throw DataError(path + ": no such file; check the path (relative paths start at " +
-                    std::filesystem::current_path(error).string() + ")");
+    const std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+    throw DataError(path + ": no such file; check the path" +
+                    (absolute == path ? "" : " (looked for at " + absolute + ")"));
   }
   if (std::filesystem::is_directory(status)) {
     throw DataError(path + " is a folder; name a file");
@@ -256,6 +261,11 @@ std::vector<Hdf5Entry> walk_hdf5(hid_t file, const std::string& file_path) {
   walk.seen.emplace(root.fileno, root.addr);
   walk_group(walk, "/");
   return walk.entries;
+}
+
+std::string group_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 bool hdf5_exists(hid_t location, const std::string& path) {

@@ -63,6 +63,9 @@ struct Hdf5Entry {
 // external links are followed one step: what they lead to is listed under the link's path.
 std::vector<Hdf5Entry> walk_hdf5(hid_t file, const std::string& file_path);
 
+// The group that an object is in: "/" of "/values", "/a" of "/a/b".
+std::string group_of(const std::string& path);
+
 // True when an object, following links, is there.
 bool hdf5_exists(hid_t location, const std::string& path);
 

@@ -41,6 +41,10 @@ void describe_dataset(hid_t file, const std::string& file_path, InspectedObject&
     }
     const bool elsewhere = info.is_virtual || info.is_external;
     if (info.stored_bytes == 0 && info.elements() > 0 && !elsewhere) add_note("never written");
+    if (info.partly_written()) {
+      add_note("partly written: " + std::to_string(info.written_chunks) + " of " +
+               std::to_string(info.all_chunks) + " chunks");
+    }
     dataset.check_readable();
   } catch (const DataError& error) {
     add_note(error.what());
@@ -90,17 +94,6 @@ void describe_series(const SeriesTable& table, FileInspection& result) {
   }
 }
 
-// A series file is described without reading its values.
-SeriesTable series_without_values(hid_t file, const std::string& path) {
-  SeriesFileHeader header = read_series_header(file, path);
-  SeriesTable table;
-  table.columns = std::move(header.columns);
-  table.series = std::move(header.series);
-  table.offsets = std::move(header.offsets);
-  if (hdf5_exists(file, "/time")) table.time = Hdf5Dataset(file, path, "/time").read_integers();
-  return table;
-}
-
 }  // namespace
 
 FileInspection inspect_file(const std::string& path, const std::string& dataset, bool statistics) {
@@ -108,17 +101,13 @@ FileInspection inspect_file(const std::string& path, const std::string& dataset,
   FileInspection result;
   result.path = path;
   result.bytes = static_cast<int64_t>(std::filesystem::file_size(path));
-  const bool own_format = is_series_file(file.get());
-  result.format = own_format ? "longship-series" : "hdf5";
+  result.format = is_series_file(file.get()) ? "longship-series" : "hdf5";
   result.objects = list_objects(file.get(), path);
   try {
-    if (own_format && !statistics) {
-      describe_series(series_without_values(file.get(), path), result);
-    } else {
-      const SeriesTable table = read_series_from(path, dataset, {});
-      describe_series(table, result);
-      if (statistics) result.statistics = column_statistics(table);
-    }
+    const SeriesTable table =
+        read_series_from(path, dataset, {}, statistics ? Content::kAll : Content::kOutline);
+    describe_series(table, result);
+    if (statistics) result.statistics = column_statistics(table);
     result.readable = true;
   } catch (const DataError& error) {
     result.reason = error.what();

@@ -40,9 +40,9 @@ void refuse_missing(const SeriesTable& table, const MissingMask& mask) {
     if (mask.counts[i] > 0)
       counts.push_back(table.columns[i] + " " + std::to_string(mask.counts[i]));
   }
-  throw DataError("series '" + table.series[series] + "', row " +
-                  std::to_string(row - table.offsets[series]) + ", column '" +
-                  table.columns[column] + "' is " + (std::isnan(value) ? "missing" : "infinite") +
+  throw DataError(table.place(series) + ", row " + std::to_string(row - table.offsets[series]) +
+                  ", column '" + table.columns[column] + "' is " +
+                  (std::isnan(value) ? "missing" : "infinite") +
                   "; missing or infinite values per column: " + listed(counts) +
                   "; set data.missing to interpolate, forward_fill or drop");
 }

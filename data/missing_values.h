@@ -30,8 +30,10 @@ MissingMask find_missing(const SeriesTable& table);
 
 // Fills the missing values of one column of one series in place: values[row * stride] for rows
 // [0, rows). `borders` are the rows where validation and test start; a gap that reaches over a
-// border is not interpolated before it, so that no training value comes from later parts. Policy
-// kForwardFill or kInterpolate. A column without any value is left as it is; returns false then.
+// border is not interpolated before it, so that no training value comes from later parts. A gap at
+// the start takes the first value, wherever that is: a column that begins after the training part
+// must not be filled. Policy kForwardFill or kInterpolate. A column without any value is left as it
+// is; returns false then.
 bool fill_column(float* values, int64_t rows, int64_t stride, std::span<const int64_t> borders,
                  MissingPolicy policy);
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <string>
 #include <vector>
 
@@ -17,9 +15,6 @@ struct Normalizer {
 
   // Index of a column. Throws DataError when the normaliser does not know it.
   size_t index(const std::string& column) const;
-  // values (..., names.size()) of the named columns, in the given order; returns a new tensor.
-  at::Tensor normalize(const at::Tensor& values, const std::vector<std::string>& names) const;
-  at::Tensor denormalize(const at::Tensor& values, const std::vector<std::string>& names) const;
 };
 
 }  // namespace longship::data

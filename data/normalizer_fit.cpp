@@ -49,6 +49,7 @@ Normalizer fit_normalizer(const std::string& kind, const SeriesTable& table,
   normalizer.columns = table.columns;
   normalizer.shift.assign(table.columns.size(), 0);
   normalizer.scale.assign(table.columns.size(), 1);
+  if (kind == "none") return normalizer;
 
   std::vector<Moments> moments(table.columns.size());
   for_measured(table, mask, ranges, [&](size_t column, double value) {
@@ -65,7 +66,6 @@ Normalizer fit_normalizer(const std::string& kind, const SeriesTable& table,
     }
     if (moments[i].least == moments[i].most) normalizer.constant.push_back(table.columns[i]);
   }
-  if (kind == "none") return normalizer;
 
   // A second pass over deviations from the mean: a difference of large sums would lose the spread.
   for_measured(table, mask, ranges, [&](size_t column, double value) {

@@ -13,7 +13,8 @@ namespace longship::data {
 
 // Fits a normaliser of a kind ("standard", "minmax", "none") to the measured values of a table in
 // the given row ranges [begin, end), in double precision. Filled and missing values do not count.
-// Throws DataError for an unknown kind and for a column without any measured value there.
+// Kind "none" leaves the values as they are, so that it looks at none of them. Throws DataError for
+// an unknown kind and, where one is fitted, for a column without any measured value there.
 Normalizer fit_normalizer(const std::string& kind, const SeriesTable& table,
                           const MissingMask& mask,
                           const std::vector<std::array<int64_t, 2>>& ranges);

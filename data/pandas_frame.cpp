@@ -17,12 +17,6 @@
 namespace longship::data {
 namespace {
 
-std::optional<std::string> text_attribute(hid_t object, const std::string& name) {
-  const auto text = string_attribute(object, name);
-  if (!text) return std::nullopt;
-  return text->front();
-}
-
 // Nanoseconds of an index by its kind; 0 when it is no time. pandas 3 writes microseconds.
 int64_t index_unit(const std::string& kind) {
   if (kind == "datetime64" || kind == "datetime64[ns]") return 1;
@@ -133,13 +127,14 @@ std::vector<std::string> choose(const std::vector<std::string>& ordered,
 }  // namespace
 
 SeriesTable read_fixed_frame(hid_t file, const std::string& path, const std::string& group,
-                             const std::vector<std::string>& columns) {
+                             const std::vector<std::string>& columns, Content content) {
   const std::string where = path + ": " + group;
   const Hdf5Handle object = open_hdf5_object(file, path, group);
   check_levels(object.get(), where);
   const auto block_count = integer_attribute(object.get(), "nblocks");
   if (!block_count) throw DataError(where + " has no attribute nblocks; write the frame again");
 
+  SeriesTable table;
   std::vector<Block> blocks;
   std::map<std::string, bool> holds_numbers;
   for (int64_t i = 0; i < block_count->front(); ++i) {
@@ -155,18 +150,21 @@ SeriesTable read_fixed_frame(hid_t file, const std::string& path, const std::str
     const auto transposed = integer_attribute(values.id(), "transposed");
     block.rows_first = transposed && transposed->front() != 0;
     for (const std::string& name : block.names) holds_numbers[name] = block.numbers;
+    if (block.numbers) values.check_readable();
+    if (values.info().partly_written()) table.notes.push_back(values.unwritten_note());
     blocks.push_back(std::move(block));
   }
 
-  SeriesTable table;
   // axis0 has the order that the user sees; blocks are sorted by type.
   const std::vector<std::string> ordered = axis_names(Hdf5Dataset(file, path, group + "/axis0"));
   table.columns = choose(ordered, holds_numbers, columns, where, table.notes);
   const Hdf5Dataset index(file, path, group + "/axis1");
   const int64_t rows = index.info().shape.empty() ? 0 : index.info().shape.front();
-  table.values = at::empty({rows, static_cast<int64_t>(table.columns.size())}, at::kFloat);
+  if (content == Content::kAll) {
+    table.values = at::empty({rows, static_cast<int64_t>(table.columns.size())}, at::kFloat);
+  }
   for (const Block& block : blocks) {
-    if (!block.numbers) continue;
+    if (!block.numbers || content == Content::kOutline) continue;
     const Hdf5Dataset dataset(file, path, block.values);
     std::vector<int64_t> all(static_cast<size_t>(dataset.info().shape[1]));
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
@@ -257,7 +255,7 @@ std::vector<std::string> field_columns(const Hdf5Dataset& table, const Field& fi
 }  // namespace
 
 SeriesTable read_frame_table(hid_t file, const std::string& path, const std::string& group,
-                             const std::vector<std::string>& columns) {
+                             const std::vector<std::string>& columns, Content content) {
   const std::string where = path + ": " + group;
   const Hdf5Dataset dataset(file, path, group + "/table");
   if (dataset.info().type_class != H5T_COMPOUND || dataset.info().shape.size() != 1) {
@@ -289,14 +287,17 @@ SeriesTable read_frame_table(hid_t file, const std::string& path, const std::str
     }
   }
   SeriesTable table;
+  if (dataset.info().partly_written()) table.notes.push_back(dataset.unwritten_note());
   table.columns = choose(ordered, holds_numbers, columns, where, table.notes);
-  table.values = at::empty({rows, static_cast<int64_t>(table.columns.size())}, at::kFloat);
+  if (content == Content::kAll) {
+    table.values = at::empty({rows, static_cast<int64_t>(table.columns.size())}, at::kFloat);
+  }
   bool index_found = false;
   for (size_t i = 0; i < fields.size(); ++i) {
     const bool wanted = std::any_of(names[i].begin(), names[i].end(), [&](const std::string& name) {
       return std::find(table.columns.begin(), table.columns.end(), name) != table.columns.end();
     });
-    if (wanted) {
+    if (wanted && content == Content::kAll) {
       place_columns(table.values, read_field(dataset, fields[i], rows), names[i], table.columns,
                     dataset.name());
     }

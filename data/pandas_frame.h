@@ -13,11 +13,13 @@ namespace longship::data {
 // block of columns of one type has its names in `block{i}_items` and its values in
 // `block{i}_values`.
 SeriesTable read_fixed_frame(hid_t file, const std::string& path, const std::string& group,
-                             const std::vector<std::string>& columns);
+                             const std::vector<std::string>& columns,
+                             Content content = Content::kAll);
 
 // pandas' `table` format: one compound dataset `table` with the field `index` and blocks of
 // columns, whose names are pickled in attributes.
 SeriesTable read_frame_table(hid_t file, const std::string& path, const std::string& group,
-                             const std::vector<std::string>& columns);
+                             const std::vector<std::string>& columns,
+                             Content content = Content::kAll);
 
 }  // namespace longship::data

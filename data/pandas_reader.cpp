@@ -142,12 +142,12 @@ std::vector<std::string> unpickle_strings(std::string_view pickle, const std::st
 }
 
 SeriesTable read_pandas(hid_t file, const std::string& path, const std::string& group,
-                        const std::vector<std::string>& columns) {
+                        const std::vector<std::string>& columns, Content content) {
   const Hdf5Handle object = open_hdf5_object(file, path, group);
   const auto type = string_attribute(object.get(), "pandas_type");
   const std::string kind = type ? type->front() : "";
-  if (kind == "frame") return read_fixed_frame(file, path, group, columns);
-  if (kind == "frame_table") return read_frame_table(file, path, group, columns);
+  if (kind == "frame") return read_fixed_frame(file, path, group, columns, content);
+  if (kind == "frame_table") return read_frame_table(file, path, group, columns, content);
   throw DataError(path + ": " + group + " is a pandas object of type '" + kind +
                   "'; frames are read: write it with DataFrame.to_hdf");
 }

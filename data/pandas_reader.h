@@ -18,7 +18,7 @@ bool is_pandas_object(hid_t file, const std::string& path, const std::string& gr
 // levels of columns or index, and requested columns that hold no numbers; other such columns are
 // left out with a note.
 SeriesTable read_pandas(hid_t file, const std::string& path, const std::string& group,
-                        const std::vector<std::string>& columns);
+                        const std::vector<std::string>& columns, Content content = Content::kAll);
 
 // The strings in a list that Python pickled with protocol 0 (text), in order. Throws DataError,
 // naming `where`, for other protocols.

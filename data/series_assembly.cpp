@@ -24,7 +24,7 @@ using RowOrder = std::vector<std::vector<int64_t>>;  // per series: rows in orde
 
 bool same_row(const CsvRows& rows, int64_t a, int64_t b) {
   const size_t columns = rows.columns.size();
-  return rows.text_hash[static_cast<size_t>(a)] == rows.text_hash[static_cast<size_t>(b)] &&
+  return rows.other_hash[static_cast<size_t>(a)] == rows.other_hash[static_cast<size_t>(b)] &&
          std::memcmp(rows.values.data() + static_cast<size_t>(a) * columns,
                      rows.values.data() + static_cast<size_t>(b) * columns,
                      columns * sizeof(float)) == 0;
@@ -35,7 +35,9 @@ bool same_row(const CsvRows& rows, int64_t a, int64_t b) {
   std::string hint = "; remove one of the rows";
   if (report.series_column.empty()) {
     hint = "; if the file holds several series, give --series-column";
-    if (!rows.text_columns.empty()) hint += " (columns of text: " + listed(rows.text_columns) + ")";
+    if (!rows.other_columns.empty()) {
+      hint += " (columns that were left out: " + listed(rows.other_columns) + ")";
+    }
   }
   throw DataError(rows.place(a) + " and " + rows.place(b) + " have the same time, " +
                   format_time(rows.time[static_cast<size_t>(a)]) +

@@ -181,6 +181,38 @@ void check_room(const std::string& path, const SeriesTable& table) {
   }
 }
 
+// The stamps of every row, from /time or from `start` and `step`; empty when there is neither.
+std::vector<int64_t> read_series_time(hid_t file, const std::string& path,
+                                      const SeriesFileHeader& header) {
+  const int64_t rows = header.offsets.back();
+  if (hdf5_exists(file, "/time")) {
+    std::vector<int64_t> time = Hdf5Dataset(file, path, "/time").read_integers();
+    if (static_cast<int64_t>(time.size()) != rows) {
+      throw DataError(path + ": /time has " + std::to_string(time.size()) + " stamps for " +
+                      std::to_string(rows) + " rows; import the data again");
+    }
+    return time;
+  }
+  const auto start = integer_attribute(file, "start");
+  if (!start || header.step <= 0) return {};
+  std::vector<int64_t> time;
+  time.reserve(static_cast<size_t>(rows));
+  for (size_t s = 0; s + 1 < header.offsets.size(); ++s) {
+    for (int64_t row = 0; row < header.offsets[s + 1] - header.offsets[s]; ++row) {
+      int64_t stamp = 0;
+      if (__builtin_mul_overflow(row, header.step, &stamp) ||
+          __builtin_add_overflow(stamp, start->front(), &stamp)) {
+        throw DataError(path + ": the time of row " + std::to_string(row) + " of series '" +
+                        header.series[s] + "', start " + std::to_string(start->front()) + " + " +
+                        std::to_string(row) + " * step " + std::to_string(header.step) +
+                        ", does not fit nanoseconds since 1970; correct these attributes");
+      }
+      time.push_back(stamp);
+    }
+  }
+  return time;
+}
+
 }  // namespace
 
 void write_series_file(const std::string& path, const SeriesTable& table, bool overwrite) {
@@ -246,31 +278,20 @@ SeriesFileHeader read_series_header(hid_t file, const std::string& path) {
 }
 
 SeriesTable read_series_file(hid_t file, const std::string& path,
-                             const std::vector<std::string>& columns) {
+                             const std::vector<std::string>& columns, Content content) {
   SeriesFileHeader header = read_series_header(file, path);
   const std::vector<int64_t> picked = find_columns(header.columns, columns, path);
   SeriesTable table;
   for (const int64_t column : picked) {
     table.columns.push_back(header.columns[static_cast<size_t>(column)]);
   }
+  const Hdf5Dataset values(file, path, "/values");
+  values.check_readable();
+  if (values.info().partly_written()) table.notes.push_back(values.unwritten_note());
+  if (content == Content::kAll) table.values = read_rows(values, picked);
+  table.time = read_series_time(file, path, header);
   table.series = std::move(header.series);
   table.offsets = std::move(header.offsets);
-  table.values = read_rows(Hdf5Dataset(file, path, "/values"), picked);
-  if (hdf5_exists(file, "/time")) {
-    table.time = Hdf5Dataset(file, path, "/time").read_integers();
-    if (static_cast<int64_t>(table.time.size()) != table.rows()) {
-      throw DataError(path + ": /time has " + std::to_string(table.time.size()) + " stamps for " +
-                      std::to_string(table.rows()) + " rows; import the data again");
-    }
-  } else if (const auto start = integer_attribute(file, "start"); start && header.step > 0) {
-    table.time.resize(static_cast<size_t>(table.rows()));
-    for (size_t s = 0; s + 1 < table.offsets.size(); ++s) {
-      for (int64_t row = table.offsets[s]; row < table.offsets[s + 1]; ++row) {
-        table.time[static_cast<size_t>(row)] =
-            start->front() + (row - table.offsets[s]) * header.step;
-      }
-    }
-  }
   return table;
 }
 

@@ -35,6 +35,7 @@ SeriesFileHeader read_series_header(hid_t file, const std::string& path);
 
 // Reads the named columns (none: all) of an open series file. Throws DataError.
 SeriesTable read_series_file(hid_t file, const std::string& path,
-                             const std::vector<std::string>& columns);
+                             const std::vector<std::string>& columns,
+                             Content content = Content::kAll);
 
 }  // namespace longship::data

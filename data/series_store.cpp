@@ -71,20 +71,29 @@ std::vector<std::string> files_of_glob(const std::string& pattern) {
   return files;
 }
 
-// Gives a series its file's name where another file has a series of that name.
+// Gives a series its file's name where another file has a series of that name; its path where files
+// in other folders are called alike.
 void tell_apart(std::vector<SeriesTable>& tables, const std::vector<std::string>& files) {
   std::map<std::string, int> uses;
   for (const SeriesTable& table : tables) {
     for (const std::string& name : table.series) ++uses[name];
   }
+  std::map<std::string, int> namesakes;
+  for (const std::string& file : files) ++namesakes[fs::path(file).filename().string()];
   for (size_t i = 0; i < tables.size(); ++i) {
+    const std::string short_name = fs::path(files[i]).filename().string();
+    const std::string& label = namesakes[short_name] > 1 ? files[i] : short_name;
     for (std::string& name : tables[i].series) {
-      if (uses[name] > 1) name = fs::path(files[i]).filename().string() + "/" + name;
+      if (uses[name] > 1) name.insert(0, label + "/");
     }
   }
 }
 
 }  // namespace
+
+std::string SeriesTable::place(size_t index) const {
+  return (files.empty() ? "" : files[index] + ": ") + "series '" + series[index] + "'";
+}
 
 int64_t regular_step(const std::vector<int64_t>& offsets, const std::vector<int64_t>& time) {
   if (time.empty()) return 0;
@@ -130,12 +139,13 @@ std::vector<std::string> expand_paths(const std::vector<std::string>& paths) {
 }
 
 SeriesTable read_series_from(const std::string& path, const std::string& dataset,
-                             const std::vector<std::string>& columns) {
+                             const std::vector<std::string>& columns, Content content) {
   const Hdf5Handle file = open_hdf5_file(path);
-  if (is_series_file(file.get()) && dataset.empty()) {
-    return read_series_file(file.get(), path, columns);
-  }
-  return read_foreign(file.get(), path, dataset, columns);
+  const bool own_format = is_series_file(file.get()) && dataset.empty();
+  SeriesTable table = own_format ? read_series_file(file.get(), path, columns, content)
+                                 : read_foreign(file.get(), path, dataset, columns, content);
+  table.files.assign(table.series.size(), path);
+  return table;
 }
 
 SeriesTable read_series(const std::vector<std::string>& paths, const std::string& dataset,
@@ -165,6 +175,7 @@ SeriesTable read_series(const std::vector<std::string>& paths, const std::string
     for (size_t s = 0; s < table.series.size(); ++s)
       all.offsets.push_back(base + table.offsets[s + 1]);
     all.series.insert(all.series.end(), table.series.begin(), table.series.end());
+    all.files.insert(all.files.end(), table.files.begin(), table.files.end());
     all.time.insert(all.time.end(), table.time.begin(), table.time.end());
     all.notes.insert(all.notes.end(), table.notes.begin(), table.notes.end());
     values.push_back(std::move(table.values));

@@ -13,6 +13,7 @@ namespace longship::data {
 struct SeriesTable {
   std::vector<std::string> columns;
   std::vector<std::string> series;  // names
+  std::vector<std::string> files;   // (series) that they were read from; empty when from none
   std::vector<int64_t> offsets = {
       0};                          // (series + 1): series i has rows [offsets[i], offsets[i + 1])
   std::vector<int64_t> time;       // (rows) nanoseconds since 1970 UTC; empty when not known
@@ -21,7 +22,11 @@ struct SeriesTable {
 
   int64_t rows() const { return offsets.back(); }
   int64_t series_count() const { return static_cast<int64_t>(series.size()); }
+  std::string place(size_t index) const;  // "FILE: series 'NAME'", for messages
 };
+
+// What is read of a file: everything, or everything but the values, which stay undefined then.
+enum class Content { kAll, kOutline };
 
 // The nanoseconds between rows when they are the same within and over all series, else 0.
 int64_t regular_step(const std::vector<int64_t>& offsets, const std::vector<int64_t>& time);
@@ -33,13 +38,15 @@ std::vector<std::string> expand_paths(const std::vector<std::string>& paths);
 // Reads the named columns, in the given order (none: all), of HDF5 files: Longship series files,
 // plain numeric datasets, NetCDF-4 variables, pandas frames. `dataset` names what to read in files
 // that are not Longship's; empty: the only candidate. A series' name gets its file's name in front
-// where two files have the same. Throws DataError.
+// where two files have the same, and its path where the files' names are the same too. Throws
+// DataError.
 SeriesTable read_series(const std::vector<std::string>& paths, const std::string& dataset,
                         const std::vector<std::string>& columns);
 
 // The same for one file, without expansion.
 SeriesTable read_series_from(const std::string& path, const std::string& dataset,
-                             const std::vector<std::string>& columns);
+                             const std::vector<std::string>& columns,
+                             Content content = Content::kAll);
 
 // Positions of the wanted names (none wanted: of all). Throws DataError naming `where`, the nearest
 // name and what there is; also when a wanted name stands there twice.

@@ -1,8 +1,11 @@
 #include "data/synthetic.h"
 
 #include <ATen/Functions.h>
+#include <unistd.h>
 
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <numbers>
 #include <random>
@@ -39,9 +42,31 @@ class Random {
   std::mt19937_64 engine_;
 };
 
+std::string gibibytes(double bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f GiB", bytes / 0x1p30);
+  return text.data();
+}
+
 void check(const SyntheticSpec& spec) {
   if (spec.series < 1 || spec.rows < 1 || spec.columns < 1) {
     throw DataError("synthetic data need at least one series, row and column");
+  }
+  constexpr int64_t kMostRows = (std::numeric_limits<int64_t>::max() - kStart) / kHour;
+  if (spec.rows > kMostRows) {
+    throw DataError(std::to_string(spec.rows) +
+                    " hourly rows go beyond the year 2262, where times "
+                    "in nanoseconds end; at most " +
+                    std::to_string(kMostRows) + " fit");
+  }
+  const double bytes = static_cast<double>(spec.series) * static_cast<double>(spec.rows) *
+                       (4 * static_cast<double>(spec.columns) + 8);
+  const double memory =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (bytes > memory) {
+    throw DataError("the series would take " + gibibytes(bytes) +
+                    " of memory, and this machine has " + gibibytes(memory) +
+                    "; make fewer series, rows or columns");
   }
   if (!(spec.missing >= 0 && spec.missing < 1)) {
     throw DataError("the missing share is " + std::to_string(spec.missing) +

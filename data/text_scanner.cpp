@@ -17,20 +17,6 @@ char lower(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
-bool scan_offset(TextScanner& text, FormatFields& fields) {
-  fields.zoned = true;
-  if (text.literal("Z") || text.literal("UTC") || text.literal("GMT")) return true;
-  const bool negative = text.literal("-");
-  if (!negative && !text.literal("+")) return false;
-  int64_t hours = 0;
-  int64_t minutes = 0;
-  if (text.number(hours, 2, 2) == 0) return false;
-  text.literal(":");
-  if (text.number(minutes, 2, 2) == 0 || hours > 14 || minutes > 59) return false;
-  fields.offset = (hours * 60 + minutes) * (negative ? -60 : 60);
-  return true;
-}
-
 // Two digits, one for those who write without padding.
 bool two(TextScanner& text, int64_t& value) {
   return text.number(value, 1, 2) > 0;
@@ -74,7 +60,8 @@ bool scan_specifier(TextScanner& text, char specifier, FormatFields& fields, boo
     case 'h':
       return text.month_name(time.month);
     case 'z':
-      return scan_offset(text, fields);
+      fields.zoned = true;
+      return scan_zone(text, fields.offset);
     case 'F':
       return scan_format(text, "%Y-%m-%d", fields);
     case 'T':
@@ -157,6 +144,28 @@ bool TextScanner::month_name(int64_t& month) {
     }
   }
   return false;
+}
+
+bool scan_zone(TextScanner& text, int64_t& seconds) {
+  seconds = 0;
+  bool named = text.literal("UTC") || text.literal("GMT");
+  if (!named && (text.literal("Z") || text.literal("z"))) return true;
+  const bool negative = text.at('-');
+  if (!text.at('-') && !text.at('+')) return named;
+  text.skip();
+  int64_t hours = 0;
+  int64_t minutes = 0;
+  const size_t digits = text.number(hours, 1, 4);
+  if (digits == 0) return false;
+  if (digits >= 3) {
+    minutes = hours % 100;
+    hours /= 100;
+  } else if (text.literal(":") && text.number(minutes, 2, 2) != 2) {
+    return false;
+  }
+  if (hours > 14 || minutes > 59) return false;
+  seconds = (hours * 60 + minutes) * (negative ? -60 : 60);
+  return true;
 }
 
 bool scan_format(TextScanner& text, std::string_view format, FormatFields& fields) {

@@ -35,6 +35,10 @@ class TextScanner {
   std::string_view rest_;
 };
 
+// Takes a time zone off the front: "Z", "UTC", "+01", "+0100", "+01:00", "UTC+2", at most 14 hours.
+// Sets its seconds east of UTC.
+bool scan_zone(TextScanner& text, int64_t& seconds);
+
 // What a strptime-like format found.
 struct FormatFields {
   CivilTime time;

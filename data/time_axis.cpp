@@ -63,12 +63,6 @@ bool usual_name(const Hdf5Dataset& dataset) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-std::optional<std::string> text_attribute(const Hdf5Dataset& dataset, const char* name) {
-  const auto text = string_attribute(dataset.id(), name);
-  if (!text) return std::nullopt;
-  return text->front();
-}
-
 // Integers since 1970 by their count of digits, when all agree.
 int64_t unit_by_digits(const std::vector<int64_t>& values) {
   constexpr std::array<std::pair<int64_t, int64_t>, 4> kLeast = {{{1'000'000'000, kSecondNs},
@@ -116,49 +110,67 @@ bool stamp_of(const TimeUnit& unit, int64_t whole, int64_t rest, int64_t& stamp)
          !__builtin_add_overflow(product, unit.start, &stamp);
 }
 
-bool stamp_of(const TimeUnit& unit, double value, int64_t& stamp) {
+// The nanoseconds to which the stamps of an axis of floats can be told: 1, or those of the next
+// coarser decimal unit. "days since" in doubles are 157 ns apart today: 01:00 comes out some ns
+// off, and equal steps would no longer be equal.
+int64_t grain_of(const std::vector<double>& values, const TimeUnit& unit, bool wide) {
+  double largest = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  const double gap = wide ? std::nextafter(largest, HUGE_VAL) - largest
+                          : std::nextafter(static_cast<float>(largest), HUGE_VALF) - largest;
+  for (const int64_t grain : {int64_t{1}, int64_t{1'000}, int64_t{1'000'000}}) {
+    if (gap * static_cast<double>(unit.length) <= static_cast<double>(grain)) return grain;
+  }
+  return kSecondNs;
+}
+
+bool rounded_stamp(const TimeUnit& unit, double value, int64_t grain, int64_t& stamp) {
   // Whole units and the rest apart: the product of both would lose digits of a double.
   const double whole = std::floor(value);
   if (!(std::abs(value) < 9.2e18)) return false;
+  const double rest = (value - whole) * static_cast<double>(unit.length);
   return stamp_of(unit, static_cast<int64_t>(whole),
-                  std::llround((value - whole) * static_cast<double>(unit.length)), stamp);
-}
-
-bool stamp_of(const TimeUnit& unit, int64_t value, int64_t& stamp) {
-  return stamp_of(unit, value, 0, stamp);
+                  std::llround(rest / static_cast<double>(grain)) * grain, stamp);
 }
 
 DataError no_room(const std::string& where, const std::string& time) {
   return DataError(where + ": the time " + time + " does not fit nanoseconds since 1970");
 }
 
-template <typename T>
-std::optional<std::vector<int64_t>> decode(const std::vector<T>& values, const std::string& units,
-                                           const std::string& calendar, const std::string& where) {
+// The stamps of numbers with units; nothing for units that are no time, or of a calendar other than
+// the standard one.
+std::optional<std::vector<int64_t>> decode(const Hdf5Dataset& dataset, const std::string& units,
+                                           const std::string& calendar) {
   const std::optional<TimeUnit> unit = time_unit(units, calendar);
   if (!unit) return std::nullopt;
-  std::vector<int64_t> stamps(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!stamp_of(*unit, values[i], stamps[i])) {
-      throw no_room(where, std::to_string(values[i]) + " " + units);
+  const auto refuse = [&](const std::string& value) {
+    throw no_room(dataset.name(), value + " " + units);
+  };
+  std::vector<int64_t> stamps(static_cast<size_t>(dataset.info().elements()));
+  if (dataset.info().type_class == H5T_INTEGER) {
+    // Nanoseconds of today take more digits than a double has.
+    const std::vector<int64_t> values = dataset.read_integers();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!stamp_of(*unit, values[i], 0, stamps[i])) refuse(std::to_string(values[i]));
     }
+    return stamps;
+  }
+  const std::vector<double> values = dataset.read_doubles();
+  const int64_t grain = grain_of(values, *unit, dataset.info().type_size > sizeof(float));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!rounded_stamp(*unit, values[i], grain, stamps[i])) refuse(std::to_string(values[i]));
   }
   return stamps;
 }
 
 }  // namespace
 
-std::optional<std::vector<int64_t>> decode_time(const std::vector<double>& values,
-                                                const std::string& units,
-                                                const std::string& calendar,
-                                                const std::string& where) {
-  return decode(values, units, calendar, where);
-}
-
 bool is_time_axis(const Hdf5Dataset& dataset) {
   const Hdf5DatasetInfo& info = dataset.info();
   if (info.shape.size() != 1) return false;
-  const auto units = text_attribute(dataset, "units");
+  const auto units = text_attribute(dataset.id(), "units");
   if (units && lower(*units).find(" since ") != std::string::npos) return true;
   return usual_name(dataset) && (info.is_number() || info.type_class == H5T_STRING);
 }
@@ -176,12 +188,9 @@ std::optional<std::vector<int64_t>> read_time_axis(const Hdf5Dataset& dataset, s
     }
     return stamps;
   }
-  if (const auto units = text_attribute(dataset, "units")) {
-    const std::string calendar = text_attribute(dataset, "calendar").value_or("");
-    // Nanoseconds of today take more digits than a double has.
-    auto stamps = dataset.info().type_class == H5T_INTEGER
-                      ? decode(dataset.read_integers(), *units, calendar, dataset.name())
-                      : decode(dataset.read_doubles(), *units, calendar, dataset.name());
+  if (const auto units = text_attribute(dataset.id(), "units")) {
+    const std::string calendar = text_attribute(dataset.id(), "calendar").value_or("");
+    auto stamps = decode(dataset, *units, calendar);
     if (stamps) return stamps;
     throw DataError(dataset.name() + ": times in '" + *units + "'" +
                     (calendar.empty() ? "" : " of the calendar " + calendar) +
@@ -191,7 +200,21 @@ std::optional<std::vector<int64_t>> read_time_axis(const Hdf5Dataset& dataset, s
   std::vector<int64_t> stamps = dataset.read_integers();
   const int64_t unit = unit_by_digits(stamps);
   if (unit == 0) return std::nullopt;
-  for (int64_t& stamp : stamps) stamp *= unit;
+  const auto date_like = [](int64_t number) {
+    return likely_time_format(std::to_string(number)).has_value();
+  };
+  if (std::all_of(stamps.begin(), stamps.end(), date_like)) {
+    throw DataError(dataset.name() + " has no units, and every number in it, such as " +
+                    std::to_string(stamps.front()) +
+                    ", may be a date or seconds since 1970; give it the attribute `units` "
+                    "(\"seconds since 1970-01-01\") or write ISO 8601 stamps");
+  }
+  for (int64_t& stamp : stamps) {
+    const int64_t stored = stamp;
+    if (__builtin_mul_overflow(stored, unit, &stamp)) {
+      throw no_room(dataset.name(), std::to_string(stored));
+    }
+  }
   note = dataset.name() + " has no units; taken as " +
          (unit == kSecondNs ? "seconds"
           : unit == 1       ? "nanoseconds"

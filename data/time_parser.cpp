@@ -13,29 +13,6 @@
 namespace longship::data {
 namespace {
 
-// "Z", "UTC", "+01", "+0100", "+01:00", "UTC+2". Sets seconds.
-bool scan_zone(TextScanner& text, int64_t& seconds) {
-  seconds = 0;
-  bool named = text.literal("UTC") || text.literal("GMT");
-  if (!named && (text.literal("Z") || text.literal("z"))) return true;
-  const bool negative = text.at('-');
-  if (!text.at('-') && !text.at('+')) return named;
-  text.skip();
-  int64_t hours = 0;
-  int64_t minutes = 0;
-  const size_t digits = text.number(hours, 1, 4);
-  if (digits == 0) return false;
-  if (digits >= 3) {
-    minutes = hours % 100;
-    hours /= 100;
-  } else if (text.literal(":") && text.number(minutes, 2, 2) != 2) {
-    return false;
-  }
-  if (hours > 14 || minutes > 59) return false;
-  seconds = (hours * 60 + minutes) * (negative ? -60 : 60);
-  return true;
-}
-
 // A time after a date: "[T ]HH:MM[:SS[.fraction]][ AM|PM][zone]", all optional.
 bool scan_clock(TextScanner& text, CivilTime& time, bool& zoned, int64_t& offset) {
   zoned = false;
@@ -67,6 +44,11 @@ std::optional<Stamp> stamp_of(const CivilTime& time, bool zoned, int64_t offset)
   return stamp;
 }
 
+// Of an unsigned count of units and a fraction in nanoseconds; false when it does not fit.
+bool since_1970(int64_t count, int64_t unit, int64_t fraction, int64_t& ns) {
+  return !__builtin_mul_overflow(count, unit, &ns) && !__builtin_add_overflow(ns, fraction, &ns);
+}
+
 std::optional<Stamp> slash_stamp(TextScanner text, int64_t first) {
   CivilTime time;
   int64_t second = 0;
@@ -85,8 +67,8 @@ std::optional<Stamp> slash_stamp(TextScanner text, int64_t first) {
   if (!day_first && !month_first) return std::nullopt;
   Stamp stamp = month_first ? *month_first : *day_first;
   stamp.style = Stamp::Style::kSlash;
-  stamp.month_first = month_first.has_value();
-  stamp.day_first = day_first.has_value();
+  if (month_first) stamp.month_first = month_first->ns;
+  if (day_first) stamp.day_first = day_first->ns;
   return stamp;
 }
 
@@ -163,7 +145,8 @@ std::optional<Stamp> parse_epoch(std::string_view source) {
   Stamp stamp;
   stamp.style = Stamp::Style::kEpoch;
   stamp.zoned = true;
-  stamp.ns = (value * unit + fraction) * (negative ? -1 : 1);
+  if (!since_1970(value, unit, fraction, stamp.ns)) return std::nullopt;
+  if (negative) stamp.ns = -stamp.ns;
   return stamp;
 }
 
@@ -186,9 +169,9 @@ std::optional<Stamp> parse_by_format(std::string_view source, const std::string&
     int64_t fraction = 0;
     if (text.number(value, 1, 19) == 0) return std::nullopt;
     if (ns == kSecondNs && text.literal(".") && !text.fraction(fraction)) return std::nullopt;
-    if (!text.done() || __builtin_mul_overflow(value, ns, &value)) return std::nullopt;
+    if (!text.done() || !since_1970(value, ns, fraction, stamp.ns)) return std::nullopt;
     stamp.zoned = true;
-    stamp.ns = (value + fraction) * (negative ? -1 : 1);
+    if (negative) stamp.ns = -stamp.ns;
     return stamp;
   }
 
@@ -201,11 +184,34 @@ std::optional<Stamp> parse_by_format(std::string_view source, const std::string&
     if (ns) *ns += (fields.day_of_year - 1) * kDayNs;
     if (ns && to_civil(*ns).year != fields.time.year) return std::nullopt;
   }
-  if (fields.epoch) ns = *fields.epoch * kSecondNs + fields.time.nanosecond;
-  if (!ns) return std::nullopt;
-  stamp.ns = *ns - fields.offset * kSecondNs;
+  if (fields.epoch) {
+    int64_t since = 0;
+    if (!since_1970(*fields.epoch, kSecondNs, fields.time.nanosecond, since)) return std::nullopt;
+    ns = since;
+  }
+  if (!ns || __builtin_sub_overflow(*ns, fields.offset * kSecondNs, &stamp.ns)) return std::nullopt;
   stamp.zoned = fields.zoned || fields.epoch.has_value();
   return stamp;
+}
+
+std::optional<std::string> likely_time_format(std::string_view text) {
+  constexpr std::array<std::pair<size_t, const char*>, 4> kWithoutMarks = {
+      {{8, "%Y%m%d"}, {10, "%Y%m%d%H"}, {12, "%Y%m%d%H%M"}, {14, "%Y%m%d%H%M%S"}}};
+  const bool digits =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  for (const auto& [size, format] : kWithoutMarks) {
+    if (!digits || text.size() != size) continue;
+    const auto stamp = parse_by_format(text, format);
+    if (!stamp) return std::nullopt;
+    const int64_t year = to_civil(stamp->ns).year;
+    return year >= 1900 && year <= 2100 ? std::optional<std::string>(format) : std::nullopt;
+  }
+  for (const char* date : {"%d.%m.%Y", "%d.%m.%y"}) {
+    for (const char* time : {"", " %H:%M", " %H:%M:%S"}) {
+      if (parse_by_format(text, std::string(date) + time)) return std::string(date) + time;
+    }
+  }
+  return std::nullopt;
 }
 
 TimeColumn::TimeColumn(std::string format, const std::string& zone, bool named)
@@ -224,15 +230,16 @@ int64_t TimeColumn::parse(std::string_view text, const std::string& place) {
     if (!stamp && named_) stamp = parse_epoch(text);
   }
   if (!stamp) {
-    throw DataError(
-        place + ": '" + shown(text) + "' is not a time" +
-        (format_.empty()
-             ? ", or not a recognised one; give --time-format (such as %Y%m%d or epoch-s)"
-             : " of the format " + format_));
+    const std::string example =
+        "'" + likely_time_format(text).value_or("%Y%m%d") + "' or another, such as epoch-s";
+    throw DataError(place + ": '" + shown(text) + "' is not a time" +
+                    (format_.empty() ? ", or not a recognised one; give --time-format " + example
+                                     : " of the format " + format_));
   }
   if (!style_) {
     style_ = stamp->style;
     zoned_ = stamp->zoned;
+    first_text_ = text;
     first_place_ = place;
     epoch_digits_ = text.find('.') == std::string_view::npos ? text.size() : text.find('.');
     if (stamp->style == Stamp::Style::kSlash) order_ = Order::kUnproved;
@@ -247,6 +254,7 @@ int64_t TimeColumn::parse(std::string_view text, const std::string& place) {
                     (zoned_ ? "' has no time zone" : "' has a time zone") +
                     ", unlike the time at " + first_place_ + "; write them alike");
   }
+  const int64_t shift = zoned_ ? 0 : offset_ns_;
   if (stamp->style == Stamp::Style::kSlash) {
     const Order needed = !stamp->month_first ? Order::kDayFirst
                          : !stamp->day_first ? Order::kMonthFirst
@@ -260,19 +268,26 @@ int64_t TimeColumn::parse(std::string_view text, const std::string& place) {
       order_ = needed;
       proof_ = place;
     }
+    if (order_ == Order::kUnproved) day_first_.push_back(*stamp->day_first - shift);
+    if (order_ == Order::kMonthFirst) day_first_.clear();
     // Once the day is known to come first, stamps that can be read both ways are turned here.
-    if (order_ == Order::kDayFirst && stamp->month_first) {
-      return day_first(stamp->ns - (zoned_ ? 0 : offset_ns_));
-    }
+    if (order_ == Order::kDayFirst) return *stamp->day_first - shift;
   }
-  return stamp->ns - (zoned_ ? 0 : offset_ns_);
+  date_like_ = date_like_ && stamp->style == Stamp::Style::kEpoch && likely_time_format(text);
+  return stamp->ns - shift;
 }
 
-int64_t TimeColumn::day_first(int64_t ns) const {
-  const int64_t offset = zoned_ ? 0 : offset_ns_;
-  CivilTime time = to_civil(ns + offset);
-  std::swap(time.day, time.month);
-  return *to_nanoseconds(time) - offset;
+std::string TimeColumn::epoch_unit() const {
+  if (style_ != Stamp::Style::kEpoch) return "";
+  return epoch_digits_ >= 19   ? "nanoseconds"
+         : epoch_digits_ >= 16 ? "microseconds"
+         : epoch_digits_ >= 13 ? "milliseconds"
+                               : "seconds";
+}
+
+std::optional<std::string> TimeColumn::date_like_number() const {
+  if (style_ != Stamp::Style::kEpoch || !date_like_) return std::nullopt;
+  return first_text_;
 }
 
 }  // namespace longship::data

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace longship::data {
 
@@ -19,9 +21,9 @@ struct Stamp {
   int64_t ns = 0;      // since 1970, UTC if zoned, else local
   bool zoned = false;  // the text gives an offset or Z
   enum class Style { kIso, kYearSlash, kSlash, kEpoch, kFormat } style = Style::kIso;
-  // kSlash: whether it can be read with the month first (ns is that) and with the day first.
-  bool month_first = false;
-  bool day_first = false;
+  // kSlash: `ns` with the month first, and with the day first, where it can be read so.
+  std::optional<int64_t> month_first;
+  std::optional<int64_t> day_first;
 };
 
 // Recognises ISO 8601 ("2013-01-01", with T or blank and a time, fraction, Z or offset; "2013-01"),
@@ -30,7 +32,7 @@ struct Stamp {
 std::optional<Stamp> parse_stamp(std::string_view text);
 
 // Seconds, milli-, micro- or nanoseconds since 1970 by the count of digits (10, 13, 16, 19),
-// seconds also with a fraction. Nothing for others.
+// seconds also with a fraction. Nothing for others and for what does not fit 64 bits.
 std::optional<Stamp> parse_epoch(std::string_view text);
 
 // By a format in the manner of strptime: %Y %m %d %H %I %M %S %f (fraction) %p %j %b %B (English
@@ -38,6 +40,11 @@ std::optional<Stamp> parse_epoch(std::string_view text);
 // "epoch-us" and "epoch-ns" are whole formats. Nothing when the text does not match to its end.
 // Throws DataError for a specifier that is not known.
 std::optional<Stamp> parse_by_format(std::string_view text, const std::string& format);
+
+// A format for parse_by_format() that fits a date which is not recognised by itself: digits without
+// marks ("2020010122") of the years 1900 to 2100, or the day first with points ("31.12.2020
+// 06:00").
+std::optional<std::string> likely_time_format(std::string_view text);
 
 // Turns the texts of one time column into nanoseconds, all in one style and all with or all without
 // a zone. A slash date's order is proved by the first day above 12; until then the month is taken
@@ -53,10 +60,14 @@ class TimeColumn {
 
   enum class Order { kNotSlash, kUnproved, kMonthFirst, kDayFirst };
   Order order() const { return order_; }
-  // A stamp that was read with the month first, read with the day first instead. For the stamps
-  // before the proof of kDayFirst; their days are all 1 to 12.
-  int64_t day_first(int64_t ns) const;
+  // The stamps before the proof of kDayFirst, which were read with the month first, read with the
+  // day first instead. Given once, empty then.
+  std::vector<int64_t> take_day_first() { return std::exchange(day_first_, {}); }
   bool without_zone() const { return style_ && !zoned_; }
+  // "seconds", "milliseconds", ... when the column holds numbers since 1970; else empty.
+  std::string epoch_unit() const;
+  // The first of such numbers when each of them may as well be a date; else nothing.
+  std::optional<std::string> date_like_number() const;
 
  private:
   std::string format_;
@@ -65,9 +76,12 @@ class TimeColumn {
   std::optional<Stamp::Style> style_;
   bool zoned_ = false;
   size_t epoch_digits_ = 0;
+  bool date_like_ = true;  // whether every text fits a format without marks
+  std::string first_text_;
   std::string first_place_;
   Order order_ = Order::kNotSlash;
-  std::string proof_;  // where the order was proved
+  std::string proof_;               // where the order was proved
+  std::vector<int64_t> day_first_;  // while it is not
 };
 
 }  // namespace longship::data

@@ -67,7 +67,7 @@ int bench_allreduce(const std::vector<std::string>& words) {
   const bool as_json = parsed.count("json") > 0;
   constexpr std::chrono::seconds kTimeout(120);
   return run_parallel(kTimeout, [&](Session& session) {
-    connect_devices_together(session, backend, kTimeout);
+    connect_devices(session, backend, kTimeout);
     const bool cuda = session.device.is_cuda();
     const int64_t most = (parsed.count("max-mib") > 0 ? parsed["max-mib"].as<int64_t>()
                           : cuda                      ? 256

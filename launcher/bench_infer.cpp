@@ -76,7 +76,7 @@ int bench_infer(const std::vector<std::string>& words) {
     if (session.host->size() > 1) {
       throw runtime::UsageError("bench infer measures one GPU: start it with one rank");
     }
-    connect_devices_together(session, "auto", timeout);
+    connect_devices(session, "auto", timeout);
     json results = json::array();
     if (!as_json) std::printf("precision  batch  graph        ms   samples/s\n");
     for (const PrecisionMode precision : precisions_of(session.device)) {

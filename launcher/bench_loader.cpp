@@ -87,7 +87,7 @@ int bench_loader(const std::vector<std::string>& words) {
     if (session.host->size() > 1) {
       throw runtime::UsageError("bench loader measures one rank: start it with one");
     }
-    connect_devices_together(session, "auto", kTimeout);
+    connect_devices(session, "auto", kTimeout);
     const auto dataset = data::Dataset::open(runtime::dataset_spec(config));
     json results = json::array();
     const auto report = [&](const char* way, double rate) {

@@ -47,7 +47,7 @@ struct Training {
   bool graph = false;
 };
 
-Training train(Config config, int64_t steps, const std::string& folder, runtime::Context& context,
+Training train(Config config, int64_t steps, runtime::Context& context,
                const std::shared_ptr<const data::Dataset>& dataset,
                runtime::PrecisionMode precision) {
   config.train.steps = steps;
@@ -61,20 +61,18 @@ Training train(Config config, int64_t steps, const std::string& folder, runtime:
   const std::shared_ptr<models::Forecaster> model = runtime::make_model(config);
   model->to(context.device);
   model->on_device();
-  const int64_t micro = settle_micro_batch_size(config, std::nullopt, *model, context);
+  const int64_t micro = settle_micro_batch_size(config, std::nullopt, *model, 0, context);
   const runtime::BatchPlan plan = runtime::make_batch_plan(
       config.train, micro, dataset->windows(data::Split::kTrain), context.rank(), context.size());
-  runtime::Checkpointer checkpointer((fs::path(folder) / "checkpoints").string(), context.host, 1);
   RecordsInMemory sink;
   runtime::TrainerParts parts{.context = context,
                               .config = config,
                               .dataset = dataset,
                               .model = model,
                               .plan = plan,
-                              .precision = precision,
-                              .checkpointer = checkpointer};
-  if (context.leader()) parts.sinks = {&sink};
+                              .precision = precision};
   runtime::Trainer trainer(parts);
+  if (context.leader()) trainer.report_to({&sink}, nullptr);
   trainer.run();
   return {sink.records, trainer.runs_as_graph()};
 }
@@ -90,14 +88,9 @@ json measure(const TrainBench& bench, const Config& config, Session& session) {
   std::shared_ptr<const data::Dataset> dataset;
   runtime::collectively(context.host, context.host_name,
                         [&] { dataset = data::Dataset::open(runtime::dataset_spec(config)); });
-  std::string folder;
-  const BenchFolder own;
-  folder = comm::broadcast_text(context.host, own.path(), 0);
-
   const bool cuda = context.device.is_cuda();
   if (cuda) c10::cuda::CUDACachingAllocator::resetPeakStats(context.device.index());
-  const Training training =
-      train(config, bench.warmup + bench.steps, folder, context, dataset, precision);
+  const Training training = train(config, bench.warmup + bench.steps, context, dataset, precision);
   json result = {{"bench", "train"},
                  {"model", config.model.name},
                  {"precision", runtime::to_string(precision)},
@@ -136,8 +129,8 @@ json measure(const TrainBench& bench, const Config& config, Session& session) {
   }
   if (cuda && bench.profile) {
     constexpr int64_t kProfiled = 2 * kBlock;
-    const runtime::KernelProfile profile = runtime::profile_kernels(
-        [&] { train(config, kProfiled, folder, context, dataset, precision); });
+    const runtime::KernelProfile profile =
+        runtime::profile_kernels([&] { train(config, kProfiled, context, dataset, precision); });
     json kernels = json::array();
     for (const auto& [name, kernel_ms] : profile.kernels) {
       if (kernels.size() == 15) break;
@@ -221,7 +214,7 @@ int bench_train(const std::vector<std::string>& words) {
                                      bench.request.overrides, series.path());
   const std::chrono::seconds timeout(config.comm.timeout_s);
   return run_parallel(timeout, [&](Session& session) {
-    connect_devices_together(session, config.comm.backend, timeout);
+    connect_devices(session, config.comm.backend, timeout);
     const json result = measure(bench, config, session);
     if (session.host->rank() == 0) {
       if (bench.request.as_json) {

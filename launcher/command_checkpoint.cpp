@@ -159,11 +159,10 @@ int export_weights(const std::vector<std::string>& arguments) {
                     "CKPT --output FILE.safetensors [--force]", arguments, /*exports=*/true);
   if (words.helped()) return 0;
   const std::string path = words.path();
-  const fs::path output = words.text("output");
-  if (output.empty()) {
+  if (words.text("output").empty()) {
     throw runtime::UsageError("checkpoint export needs --output FILE.safetensors");
   }
-  check_output_file(output.string(), words.flag("force"), {});
+  const fs::path output = check_output_file(words.text("output"), words.flag("force"), {});
   const std::string checkpoint = find(path);
   const runtime::TrainingState state =
       runtime::read_checkpoint(checkpoint, runtime::Parts::kWeights);

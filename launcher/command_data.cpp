@@ -9,6 +9,7 @@
 #include "data/inspect.h"
 #include "data/series_writer.h"
 #include "data/synthetic.h"
+#include "launcher/arguments.h"
 #include "launcher/command.h"
 #include "launcher/data_report.h"
 #include "launcher/json_text.h"
@@ -22,22 +23,14 @@ using Words = std::vector<std::string>;
 
 // Parses the words after `longship data NAME`; what is not an option lands in `files`. Nothing when
 // help was asked for and given.
-std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, const std::string& name,
-                                          const Words& words) {
+std::optional<cxxopts::ParseResult> parse(cxxopts::Options& options, const Words& words) {
   options.add_options()("h,help", "Show this help");
   options.add_options()("files", "", cxxopts::value<Words>());
   options.parse_positional({"files"});
-  std::vector<const char*> pointers = {name.c_str()};
-  for (const std::string& word : words) pointers.push_back(word.c_str());
-  try {
-    cxxopts::ParseResult result = options.parse(static_cast<int>(pointers.size()), pointers.data());
-    if (result.count("help") == 0) return result;
-    std::cout << options.help({""});
-    return std::nullopt;
-  } catch (const cxxopts::exceptions::exception& error) {
-    throw runtime::UsageError("longship data " + name + ": " + error.what() +
-                              "; see longship data " + name + " --help");
-  }
+  cxxopts::ParseResult result = parse_arguments(options, words);
+  if (result.count("help") == 0) return result;
+  std::cout << options.help({""});
+  return std::nullopt;
 }
 
 template <typename T>
@@ -57,8 +50,7 @@ Words files_of(const cxxopts::ParseResult& result) {
 std::string output_of(const cxxopts::ParseResult& result, const Words& inputs = {}) {
   const auto output = value_of<std::string>(result, "output", "");
   if (output.empty()) throw runtime::UsageError("--output FILE.h5 is missing");
-  check_output_file(output, result.count("force") > 0, inputs);
-  return output;
+  return check_output_file(output, result.count("force") > 0, inputs);
 }
 
 // One character, "tab", or the usual ways to write a tab.
@@ -148,7 +140,7 @@ int run_import(const Words& words) {
   options.add_options()("output", "Series file to write", cxxopts::value<std::string>(), "FILE.h5");
   options.add_options()("force", "Replace an existing output");
   add_csv_options(options);
-  const auto result = parse(options, "import", words);
+  const auto result = parse(options, words);
   if (!result) return 0;
   const Words files = files_of(*result);
   if (files.empty()) throw runtime::UsageError("longship data import: no CSV file is named");
@@ -171,7 +163,7 @@ int run_inspect(const Words& words) {
   options.add_options()("dataset", "What to read in an HDF5 file that is not a series file",
                         cxxopts::value<std::string>(), "PATH");
   add_csv_options(options);
-  const auto result = parse(options, "inspect", words);
+  const auto result = parse(options, words);
   if (!result) return 0;
   const Words files = files_of(*result);
   if (files.size() != 1) throw runtime::UsageError("longship data inspect takes one file");
@@ -216,7 +208,7 @@ int run_synth(const Words& words) {
                         cxxopts::value<uint64_t>(), "N");
   options.add_options()("missing", "Share of missing values, 0 to below 1 (default: 0)",
                         cxxopts::value<double>(), "P");
-  const auto result = parse(options, "synth", words);
+  const auto result = parse(options, words);
   if (!result) return 0;
   if (!files_of(*result).empty()) {
     throw runtime::UsageError("longship data synth takes no file but --output: '" +

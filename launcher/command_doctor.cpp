@@ -19,7 +19,9 @@
 #include "launcher/doctor_facts.h"
 #include "launcher/doctor_text.h"
 #include "launcher/mpirun_command.h"
+#include "launcher/parallel_command.h"
 #include "launcher/session.h"
+#include "runtime/agreement.h"
 #include "runtime/error.h"
 
 namespace longship::launcher {
@@ -70,8 +72,10 @@ json try_all_reduce(Session& session, seconds timeout) {
     return {{"backend", session.gradients->backend()},
             {"device", session.device.str()},
             {"milliseconds", took.count()}};
+  } catch (const runtime::AgreedError& error) {
+    return {{"error_of_all", error.what()}};
   } catch (const std::exception& error) {
-    return {{"error", error.what()}};
+    return {{"error", runtime::message_of(error)}};
   }
 }
 
@@ -81,8 +85,8 @@ json try_data(const Session& session, const std::string& path) {
   try {
     data::read_series({path}, "", {});
     return "";
-  } catch (const data::DataError& error) {
-    return error.what();
+  } catch (const std::exception& error) {
+    return runtime::message_of(error);
   }
 }
 
@@ -100,7 +104,7 @@ json binding(const std::vector<json>& ranks) {
   std::vector<RankDevices> devices;
   devices.reserve(ranks.size());
   for (const json& rank : ranks) {
-    devices.push_back(devices_from_text(rank.at("devices").get<std::string>()));
+    devices.push_back(devices_of(rank.at("devices")));
   }
   json names = json::array();
   for (const int index : choose_devices(devices, false)) {
@@ -137,10 +141,18 @@ json examine(Session& session, const DoctorOptions& options, Findings findings) 
   if (findings.problems.empty()) {
     report["binding"] = binding(ranks);
     const json own = try_all_reduce(session, options.timeout);
-    std::vector<json> errors;
-    for (const json& outcome : gather(session, own)) errors.push_back(outcome.value("error", ""));
-    add_errors(ranks, errors, findings);
-    if (!own.contains("error")) report["all_reduce"] = own;
+    try {
+      std::vector<json> errors;
+      for (const json& outcome : gather(session, own)) errors.push_back(outcome.value("error", ""));
+      add_errors(ranks, errors, findings);
+    } catch (const comm::CommError& error) {  // the network that was to be tried carries no answer
+      findings.problems.push_back(own.value("error", std::string(error.what())));
+    }
+    if (own.contains("error_of_all")) {
+      findings.problems.push_back(own.at("error_of_all").get<std::string>());
+    } else if (!own.contains("error")) {
+      report["all_reduce"] = own;
+    }
   }
   report["mpirun"] = session.mpi == nullptr && !guarded ? mpirun_line(findings) : "";
   report["problems"] = findings.problems;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/text_collectives.h"
 #include "launcher/arguments.h"
 #include "launcher/command.h"
 #include "launcher/json_text.h"
@@ -143,9 +144,15 @@ int evaluate_checkpoint(const EvaluateOptions& options, Session& session) {
   Config config;
   std::shared_ptr<const data::Dataset> dataset;
   std::shared_ptr<models::Forecaster> model;
-  connect_devices_together(session, "auto", std::chrono::seconds(600));
+  connect_devices(session, "auto", std::chrono::seconds(600));
+  // One rank looks, for a training may be moving the links.
   runtime::collectively(*session.host, session.host_name, [&] {
-    checkpoint = runtime::resolve_checkpoint(options.path, runtime::Prefer::kBest);
+    if (session.host->rank() == 0) {
+      checkpoint = runtime::resolve_checkpoint(options.path, runtime::Prefer::kBest);
+    }
+  });
+  checkpoint = comm::broadcast_text(*session.host, checkpoint, 0);
+  runtime::collectively(*session.host, session.host_name, [&] {
     state = runtime::read_checkpoint(checkpoint, runtime::Parts::kWeights);
     // RUN/checkpoints/step-...: data paths are relative to the run directory.
     const fs::path run = fs::absolute(checkpoint).parent_path().parent_path();

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <vector>
 
+#include "launcher/arguments.h"
 #include "launcher/command.h"
 #include "runtime/atomic_file.h"
 #include "runtime/error.h"
@@ -117,16 +118,7 @@ int run(const std::vector<std::string>& arguments) {
   options.add_options()("slurm", "Also write a batch script for Slurm")(
       "h,help", "Print this text")("directory", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional("directory");
-  const auto parse = [&] {
-    std::vector<const char*> words = {"longship init"};
-    for (const std::string& word : arguments) words.push_back(word.c_str());
-    try {
-      return options.parse(static_cast<int>(words.size()), words.data());
-    } catch (const std::exception& error) {
-      throw runtime::UsageError(std::string("longship init: ") + error.what());
-    }
-  };
-  const cxxopts::ParseResult parsed = parse();
+  const cxxopts::ParseResult parsed = parse_arguments(options, arguments);
   if (parsed.count("help") > 0) {
     std::cout << options.help();
     return 0;

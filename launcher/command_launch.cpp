@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cxxopts.hpp>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "launcher/arguments.h"
 #include "launcher/command.h"
 #include "launcher/mpirun_command.h"
 #include "launcher/mpirun_supervisor.h"
+#include "launcher/train_options.h"
+#include "runtime/config_load.h"
 #include "runtime/error.h"
 
 namespace longship::launcher {
@@ -57,6 +62,27 @@ void check_program(const std::vector<std::string>& words) {
   throw runtime::UsageError(message);
 }
 
+// mpirun takes an empty list for none, and a host with no slots for one that is full.
+void check_hosts(const std::string& hosts) {
+  for (size_t begin = 0; begin <= hosts.size();) {
+    const size_t end = std::min(hosts.find(',', begin), hosts.size());
+    const std::string_view host = std::string_view(hosts).substr(begin, end - begin);
+    const std::string_view name = host.substr(0, host.find(':'));
+    bool good = !name.empty();
+    if (name.size() < host.size()) {
+      const std::string_view count = host.substr(name.size() + 1);
+      int ranks = 0;
+      const auto read = std::from_chars(count.data(), count.data() + count.size(), ranks);
+      good = good && read.ec == std::errc() && read.ptr == count.data() + count.size() && ranks > 0;
+    }
+    if (!good) {
+      throw runtime::UsageError("launch: --hosts '" + hosts + "': '" + std::string(host) +
+                                "' is not HOST or HOST:RANKS with at least 1 rank");
+    }
+    begin = end + 1;
+  }
+}
+
 LaunchOptions read_options(const cxxopts::ParseResult& parsed,
                            std::vector<std::string> program_arguments) {
   LaunchOptions options;
@@ -69,6 +95,7 @@ LaunchOptions read_options(const cxxopts::ParseResult& parsed,
     }
   }
   options.hosts = text_option(parsed, "hosts", "");
+  if (parsed.count("hosts") > 0) check_hosts(options.hosts);
   options.max_restarts = parsed["max-restarts"].as<int>();
   if (options.max_restarts < 0) {
     throw runtime::UsageError("launch: --max-restarts may not be negative");
@@ -81,6 +108,25 @@ LaunchOptions read_options(const cxxopts::ParseResult& parsed,
 
 void say(const std::string& line) {
   std::cerr << "longship launch: " + line + "\n" << std::flush;
+}
+
+// Without a name each start makes a new run, so that a restart would lose what was trained.
+void check_restarts(const LaunchOptions& options) {
+  const std::vector<std::string>& words = options.program_arguments;
+  if (options.max_restarts == 0 || words.front() != "train") return;
+  const std::optional<TrainOptions> train = parse_train_options({words.begin() + 1, words.end()});
+  if (!train || train->dry_run) return;
+  std::string name;
+  try {
+    name = runtime::load_config(train->config_path, train->overrides).run.name;
+  } catch (const runtime::ConfigError&) {
+    return;  // the ranks tell what is wrong with the run file
+  }
+  if (name.empty()) {
+    throw runtime::UsageError(
+        "launch: --max-restarts needs a run with a name, to go on with: set run.name in " +
+        train->config_path + ", or add --set run.name=NAME");
+  }
 }
 
 std::vector<std::string> own_environment() {
@@ -137,7 +183,9 @@ int parse_and_run(const std::vector<std::string>& arguments) {
     return 0;
   }
   check_program(program);
-  return run(read_options(parsed, std::move(program)));
+  const LaunchOptions options = read_options(parsed, std::move(program));
+  check_restarts(options);
+  return run(options);
 }
 
 }  // namespace

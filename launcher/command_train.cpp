@@ -8,18 +8,19 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/local_communicator.h"
 #include "comm/text_collectives.h"
-#include "launcher/arguments.h"
 #include "launcher/command.h"
 #include "launcher/parallel_command.h"
+#include "launcher/train_options.h"
 #include "launcher/training_setup.h"
 #include "runtime/agreement.h"
+#include "runtime/checkpoint_files.h"
 #include "runtime/config_dump.h"
-#include "runtime/config_help.h"
 #include "runtime/config_load.h"
 #include "runtime/dataset_setup.h"
 #include "runtime/device_memory.h"
@@ -29,6 +30,7 @@
 #include "runtime/stop_signals.h"
 #include "runtime/trainer.h"
 #include "runtime/trainer_parts.h"
+#include "slurm/job_environment.h"
 
 namespace longship::launcher {
 namespace {
@@ -37,7 +39,8 @@ namespace fs = std::filesystem;
 using runtime::Config;
 
 // The plan without MPI, GPUs or a run directory.
-int dry_run(const TrainOptions& options, int ranks) {
+int dry_run(const TrainOptions& options) {
+  const int ranks = options.ranks;
   const Config config = runtime::load_config(options.config_path, options.overrides);
   const auto dataset = data::Dataset::open(runtime::dataset_spec(config));
   const std::shared_ptr<models::Forecaster> model = runtime::make_model(config);
@@ -49,7 +52,7 @@ int dry_run(const TrainOptions& options, int ranks) {
   const runtime::BatchPlan batches = runtime::make_batch_plan(
       config.train, micro_batch_size, dataset->windows(data::Split::kTrain), 0, ranks);
   const std::unique_ptr<comm::Communicator> alone = comm::make_local_communicator();
-  const auto reducer = runtime::make_reducer(config.comm, *model, *alone);
+  const auto reducer = runtime::make_reducer(config, *model, *alone);
   const runtime::RunPlan plan = runtime::make_run_plan(
       {config, *dataset, *model, batches, *reducer, ranks, "not looked for in a dry run",
        config.precision.mode, config.comm.backend});
@@ -93,7 +96,7 @@ nlohmann::json run_facts(const Config& config, const runtime::Context& context,
       {"hosts", hosts},
       {"devices", devices},
       {"data",
-       {{"fingerprint", std::to_string(dataset.fingerprint())},
+       {{"fingerprint", runtime::hash_text(dataset.fingerprint())},
         {"series", dataset.series_count()},
         {"rows", dataset.rows()},
         {"train_windows", dataset.windows(data::Split::kTrain)}}},
@@ -101,6 +104,12 @@ nlohmann::json run_facts(const Config& config, const runtime::Context& context,
        {{"longship", LONGSHIP_VERSION},
         {"libtorch", TORCH_VERSION},
         {"mpi", session.mpi ? session.mpi->library_version() : "not used"}}}};
+}
+
+// A run whose train.epochs or train.steps was lowered may be past its end.
+std::string progress_of(int64_t step, int64_t total_steps) {
+  return "step " + std::to_string(step) + (step > total_steps ? ", past the " : " of ") +
+         std::to_string(total_steps) + (step > total_steps ? " asked for" : "");
 }
 
 void advise(const runtime::Context& context, const models::Forecaster& model,
@@ -136,7 +145,7 @@ int train(const TrainOptions& options, Config config, Session& session) {
   if (leader && !place.directory->note().empty()) {
     log->warn("{}", place.directory->note());
   }
-  connect_devices_together(session, config.comm.backend, timeout);
+  connect_devices(session, config.comm.backend, timeout);
   runtime::Context context{*session.host,  *session.votes,    *session.gradients,
                            session.device, session.host_name, log};
 
@@ -164,6 +173,7 @@ int train(const TrainOptions& options, Config config, Session& session) {
           "or raise train.memory_fraction");
     }
   });
+  agree_on_inputs(config, dataset->fingerprint(), context.host, context.host_name);
   if (leader) {
     for (const std::string& note : dataset->notes()) {
       log->info("{}", note);
@@ -175,9 +185,12 @@ int train(const TrainOptions& options, Config config, Session& session) {
       {.notice = [&log](const std::string& text) { log->warn("{}", text); }});
   checkpointer.probe();
   const std::optional<runtime::LoadedCheckpoint> checkpoint =
-      find_checkpoint(options, checkpointer, context);
+      find_checkpoint(options, config, checkpointer, context);
   runtime::BatchPlan batches;
-  const int64_t micro_batch_size = settle_micro_batch_size(config, checkpoint, *model, context);
+  const int64_t micro_batch_size = settle_micro_batch_size(
+      config, checkpoint, *model,
+      runtime::bytes_beside_micro_batches(config, *model, *dataset, context.size(), context.device),
+      context);
   runtime::collectively(context.host, context.host_name, [&] {
     batches = runtime::make_batch_plan(config.train, micro_batch_size,
                                        dataset->windows(data::Split::kTrain), context.rank(),
@@ -189,13 +202,10 @@ int train(const TrainOptions& options, Config config, Session& session) {
                               .model = model,
                               .plan = batches,
                               .precision = precision,
-                              .checkpointer = checkpointer,
-                              .sinks = {},
+                              .checkpointer = &checkpointer,
                               .order_log = {}};
   parts.run_directory = place.directory.get();
-  if (checkpoint) {
-    parts.layout = runtime::stored_layout(checkpoint->state, context.size());
-  }
+  parts.layout = layout_to_keep(checkpoint, config, context.size());
   if (config.log.sample_order) {
     char name[64];
     std::snprintf(name, sizeof name, "order-rank-%05d.jsonl", context.rank());
@@ -215,22 +225,9 @@ int train(const TrainOptions& options, Config config, Session& session) {
                                            first_step));
     }
   };
-  runtime::collectively(context.host, context.host_name, [&] {
-    if (!leader) {
-      return;
-    }
-    if (!place.existed) {
-      write_records();
-    }
-    metrics = std::make_unique<runtime::JsonLinesSink>(
-        place.directory->metrics_path(),
-        checkpoint ? std::optional<int64_t>(first_step) : std::nullopt);
-    progress = std::make_unique<runtime::Progress>(
-        console, log,
-        runtime::Progress::Options{.first_step = first_step, .total_steps = batches.total_steps});
-    parts.sinks = {metrics.get()};
-    parts.progress = progress.get();
-  });
+  if (!place.existed) {
+    runtime::collectively(context.host, context.host_name, write_records);
+  }
 
   runtime::Trainer trainer(parts);
   if (checkpoint) {
@@ -250,12 +247,19 @@ int train(const TrainOptions& options, Config config, Session& session) {
       log->info("changed since: {}", change);
     }
     if (checkpoint) {
-      log->info("going on from {} (step {} of {})", checkpoint->path, first_step,
-                batches.total_steps);
+      log->info("going on from {} ({})", checkpoint->path,
+                progress_of(first_step, batches.total_steps));
     } else if (place.existed) {
       log->warn("the run in {} has no checkpoint yet: starting at step 0", place.root);
     } else {
       log->info("a new run, starting at step 0");
+      const auto job = slurm::job_environment();
+      if (automatic_name && job && job->restarts > 0) {
+        log->warn(
+            "this job was started before and begins a new run all the same, since run.name is "
+            "auto: "
+            "give the run a name for the job to go on with it");
+      }
       if (automatic_name) {
         log->info("run.name is auto: to go on with this run later, start it with --set run.name={}",
                   config.run.name);
@@ -265,16 +269,27 @@ int train(const TrainOptions& options, Config config, Session& session) {
   if (trainer.finished()) {
     if (leader) {
       log->info(
-          "the run is finished (step {} of {}): nothing to do; raise train.epochs or "
-          "train.steps to go on",
-          trainer.step(), batches.total_steps);
+          "the run is finished ({}): nothing to do; raise train.epochs or train.steps to go on",
+          progress_of(trainer.step(), batches.total_steps));
     }
     return static_cast<int>(runtime::ExitCode::kDone);
   }
   // Only now is it sure that training goes on: a refused or finished run keeps its records.
-  if (place.existed) {
-    runtime::collectively(context.host, context.host_name, write_records);
-  }
+  runtime::collectively(context.host, context.host_name, [&] {
+    if (!leader) {
+      return;
+    }
+    if (place.existed) {
+      write_records();
+    }
+    metrics = std::make_unique<runtime::JsonLinesSink>(
+        place.directory->metrics_path(),
+        checkpoint ? std::optional<int64_t>(first_step) : std::nullopt);
+    progress = std::make_unique<runtime::Progress>(
+        console, log,
+        runtime::Progress::Options{.first_step = first_step, .total_steps = batches.total_steps});
+    trainer.report_to({metrics.get()}, progress.get());
+  });
   const runtime::ExitCode code = trainer.run();
   if (leader) {
     progress->finish();
@@ -287,61 +302,10 @@ int train(const TrainOptions& options, Config config, Session& session) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  cxxopts::Options table("longship train", "Trains a model, or goes on with a run.");
-  table.custom_help(
-      "CONFIG [--set key=value]... [--resume auto|none|PATH] [--dry-run [--ranks N]]");
-  table.positional_help("");
-  table.add_options()  //
-      ("set", "sets a key of the run file (may be repeated)", cxxopts::value<std::string>(),
-       "KEY=VALUE")  //
-      ("resume",
-       "auto: go on with the run if it exists; none: refuse to; PATH: from that run or checkpoint",
-       cxxopts::value<std::string>(), "auto|none|PATH")                               //
-      ("dry-run", "validate everything, print the plan, and start nothing")           //
-      ("ranks", "with --dry-run: the ranks to plan for", cxxopts::value<int>(), "N")  //
-      ("h,help", "print this help and all keys of a run file")                        //
-      ("config", "the run file", cxxopts::value<std::vector<std::string>>());
-  table.parse_positional({"config"});
-  std::vector<std::string> rest;
-  TrainOptions options;
-  // --set values may hold commas, which a list option would split: they are taken out first.
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--set") {
-      if (i + 1 == arguments.size()) {
-        throw runtime::UsageError("--set needs a KEY=VALUE; see longship train --help");
-      }
-      options.overrides.push_back(arguments[++i]);
-    } else if (arguments[i].rfind("--set=", 0) == 0) {
-      options.overrides.push_back(arguments[i].substr(6));
-    } else {
-      rest.push_back(arguments[i]);
-    }
-  }
-  const cxxopts::ParseResult parsed = parse_arguments(table, rest);
-  if (parsed.count("help") > 0) {
-    std::cout << table.help({""}) << "\nKeys of a run file (YAML):\n\n" << runtime::fields_help();
-    return 0;
-  }
-  if (parsed.count("config") != 1) {
-    throw runtime::UsageError("train takes one run file; see longship train --help");
-  }
-  options.config_path = parsed["config"].as<std::vector<std::string>>().front();
-  options.resume = text_option(parsed, "resume", "auto");
-  if (options.resume != "auto" && options.resume != "none" && !fs::exists(options.resume)) {
-    throw runtime::UsageError("--resume takes auto, none or an existing path, not '" +
-                              options.resume + "'");
-  }
-  if (parsed.count("dry-run") > 0) {
-    const int ranks = parsed.count("ranks") > 0 ? parsed["ranks"].as<int>() : 1;
-    if (ranks < 1) {
-      throw runtime::UsageError("--ranks must be at least 1");
-    }
-    return dry_run(options, ranks);
-  }
-  if (parsed.count("ranks") > 0) {
-    throw runtime::UsageError(
-        "--ranks goes with --dry-run; to start ranks: longship launch -n N -- train CONFIG");
-  }
+  const std::optional<TrainOptions> parsed = parse_train_options(arguments);
+  if (!parsed) return 0;
+  const TrainOptions& options = *parsed;
+  if (options.dry_run) return dry_run(options);
 
   // A signal that comes while the ranks start ends the run at its first step, in order.
   const runtime::StopSignals signals;

@@ -110,15 +110,12 @@ RankDevices visible_devices(int node, const std::string& host) {
   return result;
 }
 
-std::string to_text(const RankDevices& devices) {
-  return nlohmann::json{{"node", devices.node},           {"host", devices.host},
-                        {"requested", devices.requested}, {"visible", devices.visible},
-                        {"gpus", devices.gpus},           {"failure", devices.failure}}
-      .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+nlohmann::json json_of(const RankDevices& devices) {
+  return {{"node", devices.node},       {"host", devices.host}, {"requested", devices.requested},
+          {"visible", devices.visible}, {"gpus", devices.gpus}, {"failure", devices.failure}};
 }
 
-RankDevices devices_from_text(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text);
+RankDevices devices_of(const nlohmann::json& json) {
   RankDevices result;
   result.node = json.at("node").get<int>();
   result.host = json.at("host").get<std::string>();

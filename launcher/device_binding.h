@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,9 @@ struct RankDevices {
 // throw for what is wrong here: choose_devices() does, on all ranks, after the gathering.
 RankDevices visible_devices(int node, const std::string& host);
 
-// One line of text that holds all of it, to be gathered, and back.
-std::string to_text(const RankDevices& devices);
-RankDevices devices_from_text(const std::string& text);
+// All of it as a JSON object, to be gathered and shown, and back.
+nlohmann::json json_of(const RankDevices& devices);
+RankDevices devices_of(const nlohmann::json& json);
 
 // The GPU of each rank, an index among those it sees; -1 everywhere: CPUs.
 // A rank takes, among the GPUs it sees, the one at its place in the line of the node's ranks that

@@ -83,7 +83,7 @@ void check_settings(const std::vector<json>& ranks, Findings& findings) {
 void check_gpus(const std::vector<json>& ranks, Findings& findings) {
   std::vector<RankDevices> devices;
   devices.reserve(ranks.size());
-  for (const json& rank : ranks) devices.push_back(devices_from_text(text(rank, "devices")));
+  for (const json& rank : ranks) devices.push_back(devices_of(rank.at("devices")));
   try {
     choose_devices(devices, false);
   } catch (const comm::CommError& error) {
@@ -93,7 +93,7 @@ void check_gpus(const std::vector<json>& ranks, Findings& findings) {
     const json& versions = node->at("versions");
     const bool hidden = node->at("environment").contains("CUDA_VISIBLE_DEVICES");
     if (!node->at("gpus").empty() || !node->at("gpu_files").get<bool>() || hidden) continue;
-    const RankDevices own = devices_from_text(text(*node, "devices"));
+    const RankDevices own = devices_of(node->at("devices"));
     if (own.requested == "cpu") continue;
     findings.warnings.push_back(
         "Host " + text(*node, "host") + " has NVIDIA devices, but CUDA " +

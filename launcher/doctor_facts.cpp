@@ -204,7 +204,7 @@ json doctor_facts(const Session& session, const std::string& mpi_library) {
           {"gpus", gpus(static_cast<int>(devices.gpus.size()))},
           {"gpu_failure", devices.failure},
           {"gpu_files", has_gpu_files()},
-          {"devices", to_text(devices)},
+          {"devices", json_of(devices)},
           {"cpus",
            {{"list", cpu_list(cpus)}, {"count", cpus.size()}, {"threads", at::get_num_threads()}}},
           {"shared_memory", shared_memory()},

@@ -73,12 +73,13 @@ int main(int argc, char** argv) {
     // The result stands; a further request to stop must not change it while libraries are unloaded.
     std::signal(SIGUSR1, SIG_IGN);
     std::signal(SIGTERM, SIG_IGN);
+    std::signal(SIGHUP, SIG_IGN);
     check_output();
     return code;
   } catch (const std::exception& error) {
     // Outside the commands that ranks share, every rank meets the same error: one tells it.
     if (longship::launcher::rank_by_environment() == 0) {
-      std::fprintf(stderr, "longship: error: %s\n", error.what());
+      std::fprintf(stderr, "longship: error: %s\n", longship::runtime::message_of(error).c_str());
     }
     return static_cast<int>(longship::runtime::exit_code_of(error));
   }

@@ -125,14 +125,22 @@ std::vector<pid_t> children() {
 }
 
 // Ranks whose mpirun was killed are this process's children now (it is their subreaper). They
-// notice the loss by themselves, unless they are stuck.
-void end_orphans(milliseconds patience) {
-  const Clock::time_point deadline = Clock::now() + patience;
+// notice the loss by themselves, unless they are stuck. One that the system cannot end either, in a
+// call to a file system or a driver that hangs, is left behind and told.
+void end_orphans(const SupervisorOptions& options) {
+  const Clock::time_point deadline = Clock::now() + options.kill_patience;
   while (true) {
     const pid_t ended = waitpid(-1, nullptr, WNOHANG);
     if (ended > 0) continue;
     if (ended < 0 && errno == ECHILD) return;
-    if (Clock::now() >= deadline) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline + options.kill_patience) {
+      std::string left;
+      for (const pid_t child : children()) left += " " + std::to_string(child);
+      options.say("these processes do not end, although they were killed:" + left);
+      return;
+    }
+    if (now >= deadline) {
       for (const pid_t child : children()) kill(child, SIGKILL);
     }
     std::this_thread::sleep_for(milliseconds(20));
@@ -147,8 +155,9 @@ class Orders {
   // mpirun: its process, 0 between two runs.
   void obey(int number, pid_t mpirun) {
     if (number == SIGINT && interrupts_++ > 0) {
-      if (!killing_) options_.say("interrupted again: ending all ranks now");
-      if (!killing_ && mpirun > 0) kill(-mpirun, SIGTERM);
+      if (killing_) return;
+      options_.say("interrupted again: ending all ranks now");
+      if (mpirun > 0) kill(-mpirun, SIGTERM);
       killing_ = true;
       kill_deadline_ = Clock::now() + options_.kill_patience;
       return;
@@ -194,7 +203,7 @@ int run_once(const std::vector<std::string>& command, const SupervisorOptions& o
     int status = 0;
     // A CHLD stands for any number of ends, so the process is asked, whatever came.
     if (waitpid(mpirun, &status, WNOHANG) == mpirun) {
-      end_orphans(options.kill_patience);
+      end_orphans(options);
       return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
     const int number = next_signal(milliseconds(200));
@@ -218,7 +227,8 @@ std::string restart_reason(int code, bool asked_to_stop, milliseconds ran,
   if (asked_to_stop) return "";
   if (code == 75) return "the training stopped early (75)";
   if (code == 86) return "a peer or the network failed (86)";
-  if (code >= 128)
+  if (code == 255) return "mpirun could not start on a host, or lost it (255)";
+  if (code > 128)
     return "signal " + std::to_string(code - 128) + " ended a rank (" + std::to_string(code) + ")";
   if (code == 1 && ran >= start_time) return "mpirun lost a host (1)";
   return "";

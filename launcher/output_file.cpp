@@ -8,8 +8,8 @@ namespace longship::launcher {
 
 namespace fs = std::filesystem;
 
-void check_output_file(const std::string& path, bool force,
-                       const std::vector<std::string>& inputs) {
+std::string check_output_file(const std::string& path, bool force,
+                              const std::vector<std::string>& inputs) {
   using runtime::UsageError;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -24,7 +24,16 @@ void check_output_file(const std::string& path, bool force,
     throw UsageError(path +
                      " lies in a checkpoint, which must stay as it is; name a file elsewhere");
   }
-  if (!fs::exists(status)) return;
+  if (!fs::is_directory(folder, error)) {
+    throw UsageError(path + " cannot be written: there is no folder " + folder.string() +
+                     "; make it first");
+  }
+  if (!fs::exists(status)) {
+    if (fs::is_symlink(fs::symlink_status(path, error))) {
+      throw UsageError(path + " is a link that leads nowhere; remove it or name another file");
+    }
+    return path;
+  }
   for (const std::string& input : inputs) {
     if (fs::equivalent(path, input, error)) {
       throw UsageError(path + " is an input of this command; name another file by --output");
@@ -33,6 +42,7 @@ void check_output_file(const std::string& path, bool force,
   if (!force) {
     throw UsageError(path + " exists; give --force to replace it");
   }
+  return fs::is_symlink(fs::symlink_status(path, error)) ? fs::canonical(path).string() : path;
 }
 
 }  // namespace longship::launcher

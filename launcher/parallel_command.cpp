@@ -1,8 +1,13 @@
 #include "launcher/parallel_command.h"
 
+#include <c10/util/Exception.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <string>
+#include <thread>
 
 #include "comm/error.h"
 #include "runtime/agreement.h"
@@ -18,15 +23,36 @@ void print_error(const std::string& text) {
   std::fflush(stderr);
 }
 
+// All ranks that wait for a lost one find out at about the same time. The lowest of them tells it,
+// and its end is that of the others before they do.
+void wait_turn(int rank) {
+  constexpr int kPlaces = 4;
+  std::this_thread::sleep_for(std::min(rank, kPlaces) * std::chrono::milliseconds(500));
+}
+
+// The session of this rank; nullptr after an error of a peer, which was told.
+std::unique_ptr<Session> start_or_tell(std::chrono::seconds timeout) {
+  try {
+    return start_session(timeout);
+  } catch (const comm::CommError& error) {
+    if (error.kind() != comm::CommError::Kind::kPeer) throw;
+    const int rank = rank_by_environment();
+    wait_turn(rank);
+    print_error(std::string(error.what()) + " [rank " + std::to_string(rank) + "]");
+    return nullptr;
+  }
+}
+
 // The error of one rank that the others do not know of: the job cannot go on.
 int end_job(Session& session, const std::exception& error) {
   const auto code = static_cast<int>(runtime::exit_code_of(error));
   if (session.mpi == nullptr) {
-    print_error(error.what());
+    print_error(runtime::message_of(error));
     return code;
   }
-  print_error(std::string(error.what()) + " [rank " + std::to_string(session.mpi->rank()) + " of " +
-              std::to_string(session.mpi->size()) + " (" + session.host_name + ")]");
+  if (code == static_cast<int>(runtime::ExitCode::kPeer)) wait_turn(session.mpi->rank());
+  print_error(runtime::message_of(error) + " [rank " + std::to_string(session.mpi->rank()) +
+              " of " + std::to_string(session.mpi->size()) + " (" + session.host_name + ")]");
   if (session.mpi->size() == 1) {
     return code;
   }
@@ -36,7 +62,8 @@ int end_job(Session& session, const std::exception& error) {
 }  // namespace
 
 int run_parallel(std::chrono::seconds timeout, const std::function<int(Session&)>& body) {
-  const std::unique_ptr<Session> session = start_session(timeout);
+  const std::unique_ptr<Session> session = start_or_tell(timeout);
+  if (session == nullptr) return static_cast<int>(runtime::ExitCode::kPeer);
   try {
     return body(*session);
   } catch (const runtime::AgreedError& error) {
@@ -49,18 +76,22 @@ int run_parallel(std::chrono::seconds timeout, const std::function<int(Session&)
   }
 }
 
-void connect_devices_together(Session& session, const std::string& backend,
-                              std::chrono::seconds timeout) {
-  runtime::collectively(*session.host, session.host_name, [&] {
-    try {
-      connect_devices(session, backend, timeout);
-    } catch (const comm::CommError& error) {
-      if (error.kind() == comm::CommError::Kind::kSetup) {
+void connect_devices(Session& session, const std::string& backend, std::chrono::seconds timeout) {
+  const auto together = [&](const std::function<void()>& work) {
+    runtime::collectively(*session.host, session.host_name, [&] {
+      try {
+        work();
+      } catch (const comm::CommError& error) {
+        if (error.kind() != comm::CommError::Kind::kSetup) throw;
         throw runtime::Error(runtime::ExitCode::kSetup, error.what());
+      } catch (const c10::Error& error) {
+        throw runtime::Error(runtime::ExitCode::kSetup, error.what_without_backtrace());
       }
-      throw;
-    }
-  });
+    });
+  };
+  // Apart, so that a rank whose GPU fails is heard of before the others wait for it in NCCL.
+  together([&] { bind_device(session, backend); });
+  together([&] { connect_gradients(session, backend, timeout); });
 }
 
 }  // namespace longship::launcher

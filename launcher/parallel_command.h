@@ -13,8 +13,8 @@ namespace longship::launcher {
 // (MPI_Abort with its code). Returns the exit code.
 int run_parallel(std::chrono::seconds timeout, const std::function<int(Session&)>& body);
 
-// connect_devices() on all ranks or on none.
-void connect_devices_together(Session& session, const std::string& backend,
-                              std::chrono::seconds timeout);
+// bind_device() and connect_gradients(), each on all ranks or on none. Throws AgreedError (kSetup),
+// or CommError (kPeer) where a rank is lost meanwhile.
+void connect_devices(Session& session, const std::string& backend, std::chrono::seconds timeout);
 
 }  // namespace longship::launcher

@@ -20,6 +20,7 @@
 #include "comm/text_collectives.h"
 #include "launcher/cpu_affinity.h"
 #include "launcher/device_binding.h"
+#include "launcher/json_text.h"
 #include "launcher/launch_environment.h"
 
 namespace longship::launcher {
@@ -50,7 +51,6 @@ int node_of(const Session& session) {
 
 // The number of threads of LibTorch's operations. OMP_NUM_THREADS, which LibTorch obeys, wins.
 void set_threads(Session& session) {
-  if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
   const std::vector<int> cpus = allowed_cpus();
   const nlohmann::json own{{"node", node_of(session)}, {"cpus", cpu_list(cpus)}};
   std::vector<RankCpus> ranks;
@@ -58,6 +58,8 @@ void set_threads(Session& session) {
     const nlohmann::json json = nlohmann::json::parse(text);
     ranks.push_back({json.at("node").get<int>(), json.at("cpus").get<std::string>()});
   }
+  // Asked for only now: the variable may be there on some hosts, and the gathering is for all.
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
   at::set_num_threads(threads_of_rank(ranks, session.host->rank(), static_cast<int>(cpus.size())));
 }
 
@@ -70,30 +72,7 @@ void tell_hosts_apart(std::vector<RankDevices>& ranks) {
   }
 }
 
-std::unique_ptr<comm::Communicator> gradient_communicator(Session& session,
-                                                          const std::string& backend,
-                                                          std::chrono::seconds timeout) {
-  if (backend == "nccl" && !session.device.is_cuda()) {
-    throw CommError(CommError::Kind::kSetup,
-                    "comm.backend=nccl needs a GPU for each rank, and host " + session.host_name +
-                        " has none visible: use comm.backend=auto or mpi, or see "
-                        "'longship doctor'.");
-  }
-  const bool alone = session.host->size() == 1;
-  if (backend == "nccl" || (backend == "auto" && session.device.is_cuda() && !alone)) {
-    return comm::make_nccl_communicator(*session.host, session.device.index(), timeout);
-  }
-  // One rank needs no library for its sums; without a launcher MPI is not even started.
-  if (session.mpi == nullptr || (backend == "auto" && alone))
-    return comm::make_local_communicator();
-  return session.mpi->make_communicator();
-}
-
 }  // namespace
-
-bool started_by_launcher() {
-  return !launch_environment().variable.empty();
-}
 
 int rank_by_environment() {
   return launch_environment().rank;
@@ -131,15 +110,15 @@ std::unique_ptr<Session> start_session(std::chrono::seconds timeout) {
   return session;
 }
 
-void connect_devices(Session& session, const std::string& backend, std::chrono::seconds timeout) {
+void bind_device(Session& session, const std::string& backend) {
   if (backend != "auto" && backend != "nccl" && backend != "mpi") {
     throw CommError(CommError::Kind::kSetup,
                     "comm.backend=" + backend + " is not known: it may be auto, nccl or mpi.");
   }
   std::vector<RankDevices> ranks;
   const RankDevices own = visible_devices(node_of(session), session.host_name);
-  for (const std::string& text : comm::all_gather_text(*session.host, to_text(own))) {
-    ranks.push_back(devices_from_text(text));
+  for (const std::string& text : comm::all_gather_text(*session.host, text_of(json_of(own)))) {
+    ranks.push_back(devices_of(nlohmann::json::parse(text)));
   }
   tell_hosts_apart(ranks);
   const std::vector<int> chosen = choose_devices(ranks, backend == "mpi");
@@ -152,7 +131,25 @@ void connect_devices(Session& session, const std::string& backend, std::chrono::
     c10::cuda::setCurrentCUDAStream(
         c10::cuda::getStreamFromPool(/*isHighPriority=*/false, session.device.index()));
   }
-  session.gradients = gradient_communicator(session, backend, timeout);
+}
+
+void connect_gradients(Session& session, const std::string& backend, std::chrono::seconds timeout) {
+  if (backend == "nccl" && !session.device.is_cuda()) {
+    throw CommError(CommError::Kind::kSetup,
+                    "comm.backend=nccl needs a GPU for each rank, and host " + session.host_name +
+                        " has none visible: use comm.backend=auto or mpi, or see "
+                        "'longship doctor'.");
+  }
+  const bool alone = session.host->size() == 1;
+  if (backend == "nccl" || (backend == "auto" && session.device.is_cuda() && !alone)) {
+    session.gradients =
+        comm::make_nccl_communicator(*session.host, session.device.index(), timeout);
+  } else if (session.mpi == nullptr || (backend == "auto" && alone)) {
+    // One rank needs no library for its sums; without a launcher MPI is not even started.
+    session.gradients = comm::make_local_communicator();
+  } else {
+    session.gradients = session.mpi->make_communicator();
+  }
 }
 
 }  // namespace longship::launcher

@@ -11,9 +11,6 @@
 
 namespace longship::launcher {
 
-// Whether this process was started by mpirun or another MPI launcher, told by the environment alone
-// (no MPI call): OMPI_COMM_WORLD_SIZE, PMI_SIZE, PMI_RANK, PMIX_RANK, MPI_LOCALNRANKS, ...
-bool started_by_launcher();
 // The rank that the launcher's environment gives this process; 0 without a launcher. For messages
 // that must come once although MPI has not started.
 int rank_by_environment();
@@ -23,7 +20,7 @@ struct Session {
   std::unique_ptr<comm::MpiRuntime> mpi;          // null when no launcher started the process
   std::unique_ptr<comm::Communicator> host;       // CPU tensors: agreements, small results
   std::unique_ptr<comm::Communicator> votes;      // CPU tensors: the control channel's own
-  std::unique_ptr<comm::Communicator> gradients;  // training tensors; made by connect_devices()
+  std::unique_ptr<comm::Communicator> gradients;  // training tensors; made by connect_gradients()
   c10::Device device = c10::Device(c10::kCPU);
   int local_rank = 0;
   int local_size = 1;
@@ -41,10 +38,15 @@ struct Session {
 std::unique_ptr<Session> start_session(std::chrono::seconds timeout);
 
 // Chooses this rank's device before any other CUDA call: CPU where there is no GPU (or
-// LONGSHIP_DEVICE=cpu); the only visible GPU; else GPU number local_rank. Then makes the gradient
-// communicator: backend "auto" takes NCCL for GPUs that are one a rank, else MPI, and for a single
-// rank the local one; "nccl" and "mpi" insist. Collective. Throws CommError (kSetup) on every rank
-// alike: more ranks than GPUs on a host (unless the backend is "mpi"); some ranks without a GPU.
-void connect_devices(Session& session, const std::string& backend, std::chrono::seconds timeout);
+// LONGSHIP_DEVICE=cpu); the only visible GPU; else GPU number local_rank. Collective. Throws
+// CommError (kSetup) on every rank alike: an unknown backend; more ranks than GPUs on a host
+// (unless the backend is "mpi"); some ranks without a GPU. Throws c10::Error on a rank whose GPU
+// cannot be used.
+void bind_device(Session& session, const std::string& backend);
+
+// Makes the gradient communicator, once every rank has its device: backend "auto" takes NCCL for
+// GPUs, MPI for CPUs and for a single rank the local one; "nccl" and "mpi" insist. Collective.
+// Throws CommError (kSetup).
+void connect_gradients(Session& session, const std::string& backend, std::chrono::seconds timeout);
 
 }  // namespace longship::launcher

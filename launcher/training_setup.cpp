@@ -11,10 +11,12 @@
 #include "runtime/agreement.h"
 #include "runtime/atomic_file.h"
 #include "runtime/batch_plan.h"
+#include "runtime/checkpoint_files.h"
 #include "runtime/config_dump.h"
 #include "runtime/config_load.h"
 #include "runtime/device_memory.h"
 #include "runtime/model_setup.h"
+#include "runtime/trainer.h"
 
 namespace longship::launcher {
 namespace {
@@ -23,33 +25,64 @@ namespace fs = std::filesystem;
 using runtime::Config;
 using runtime::ConfigError;
 
-// A run goes on with the settings that it was started with, but for those that may change.
-// Returns those that did, as "key (old there, new now)".
-std::vector<std::string> compare_with_stored(const runtime::RunDirectory& directory,
-                                             const Config& config) {
-  const Config stored = runtime::load_config(directory.config_path());
+// A run goes on with the settings that it was started with, but for those that may change. `chosen`
+// is what `micro_batch_size: auto` became there, 0 where that is not known. Returns those that did
+// change, as "key (old there, new now)"; throws ConfigError for those that may not.
+std::vector<std::string> compare_with(const std::string& where, const Config& stored,
+                                      int64_t chosen, const Config& given) {
   std::string refused;
   std::vector<std::string> changes;
-  for (const runtime::ConfigChange& change : runtime::compare_configs(stored, config)) {
+  for (const runtime::ConfigChange& change : runtime::compare_configs(stored, given)) {
     const std::string text =
         change.key + " (" + change.old_value + " there, " + change.new_value + " now)";
-    const bool same = change.key == "train.micro_batch_size" &&
-                      stored.train.micro_batch_size == 0 &&
-                      directory.chosen_micro_batch_size() == config.train.micro_batch_size;
+    const int64_t before = stored.train.micro_batch_size;
+    const int64_t now = given.train.micro_batch_size;
+    const bool same =
+        change.key == "train.micro_batch_size" && (now == 0 || (before == 0 && now == chosen));
     if (!change.allowed && !same) {
       refused += (refused.empty() ? "" : ", ") + text;
     }
     changes.push_back(text);
   }
   if (!refused.empty()) {
-    throw ConfigError("the run in " + directory.root() +
-                      " was started with other settings that cannot change on resume: " + refused +
-                      "; give the old values, or another run.name for a new run");
+    throw ConfigError(where + " was started with other settings that cannot change on resume: " +
+                      refused + "; give the old values, or another run.name for a new run");
   }
   return changes;
 }
 
+// The settings of the run that wrote a checkpoint.
+Config settings_of(const runtime::LoadedCheckpoint& checkpoint) {
+  // RUN/checkpoints/step-...: data paths are relative to the run directory.
+  const fs::path run = fs::absolute(checkpoint.path).parent_path().parent_path();
+  return runtime::parse_config(checkpoint.state.scalars.at("config").at("text").get<std::string>(),
+                               checkpoint.path + "/manifest.json", run.string());
+}
+
+int64_t micro_batch_size_of(const runtime::LoadedCheckpoint& checkpoint) {
+  return checkpoint.state.scalars.at("order").at("micro_batch_size").get<int64_t>();
+}
+
 }  // namespace
+
+void agree_on_inputs(const Config& config, uint64_t data_fingerprint, comm::Communicator& host,
+                     const std::string& host_name) {
+  const std::string settings = runtime::dump_config(config);
+  const std::string mine = runtime::hash_text(runtime::xxh3(settings.data(), settings.size())) +
+                           " " + runtime::hash_text(data_fingerprint);
+  const std::vector<std::string> all = comm::all_gather_text(host, mine);
+  const std::vector<std::string> hosts = comm::all_gather_text(host, host_name);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    const size_t cut = all[0].find(' ');
+    const bool other_settings = all[rank].substr(0, cut) != all[0].substr(0, cut);
+    throw runtime::AgreedError(
+        runtime::ExitCode::kInput,
+        "rank " + std::to_string(rank) + " (" + hosts[rank] + ") has other " +
+            (other_settings ? "settings" : "training data") + " than rank 0 (" + hosts[0] +
+            "): give every host the same " + (other_settings ? "run file" : "files in data.path"));
+  }
+}
 
 RunPlace open_run_directory(const TrainOptions& options, Config& config, Session& session) {
   RunPlace place;
@@ -68,7 +101,9 @@ RunPlace open_run_directory(const TrainOptions& options, Config& config, Session
                         "or leave --resume at auto to go on with it");
     }
     if (place.existed) {
-      place.changes = compare_with_stored(*place.directory, config);
+      place.changes = compare_with("the run in " + place.root,
+                                   runtime::load_config(place.directory->config_path()),
+                                   place.directory->chosen_micro_batch_size(), config);
     }
   });
   place.root = comm::broadcast_text(*session.host, place.root, 0);
@@ -80,6 +115,7 @@ RunPlace open_run_directory(const TrainOptions& options, Config& config, Session
 }
 
 std::optional<runtime::LoadedCheckpoint> find_checkpoint(const TrainOptions& options,
+                                                         const Config& config,
                                                          runtime::Checkpointer& checkpointer,
                                                          runtime::Context& context) {
   std::optional<runtime::LoadedCheckpoint> loaded;
@@ -90,6 +126,13 @@ std::optional<runtime::LoadedCheckpoint> find_checkpoint(const TrainOptions& opt
     loaded = checkpointer.load_newest();
   } else {
     loaded = checkpointer.load_path(options.resume);
+    // It may be of another run, with a sample order or a normalisation of its own.
+    runtime::collectively(context.host, context.host_name, [&] {
+      Config stored = settings_of(*loaded);
+      stored.data.path = config.data.path;  // the data's fingerprint decides, not where they lie
+      stored.base_directory = config.base_directory;
+      compare_with("the run of " + loaded->path, stored, micro_batch_size_of(*loaded), config);
+    });
   }
   if (loaded && context.leader()) {
     for (const std::string& message : loaded->messages) {
@@ -101,21 +144,37 @@ std::optional<runtime::LoadedCheckpoint> find_checkpoint(const TrainOptions& opt
 
 int64_t settle_micro_batch_size(const Config& config,
                                 const std::optional<runtime::LoadedCheckpoint>& checkpoint,
-                                models::Forecaster& model, runtime::Context& context) {
+                                models::Forecaster& model, int64_t reserved,
+                                runtime::Context& context) {
   if (config.train.micro_batch_size > 0) {
     return config.train.micro_batch_size;
   }
   if (checkpoint) {
-    return checkpoint->state.scalars.at("order").at("micro_batch_size").get<int64_t>();
+    return micro_batch_size_of(*checkpoint);
   }
-  return runtime::choose_micro_batch_size(
-      config.train.batch_size, context.size(), [&](int64_t size) {
-        const bool mine =
-            runtime::micro_batch_fits(model, runtime::model_shape(config), size, context.device);
-        const at::Tensor all = at::full({1}, mine ? 1 : 0, at::kLong);
-        context.host.all_reduce(all, comm::ReduceOp::kMin);
-        return all.item<int64_t>() == 1;
-      });
+  int64_t chosen = 0;
+  runtime::collectively(context.host, context.host_name, [&] {
+    chosen = runtime::choose_micro_batch_size(
+        config.train.batch_size, context.size(), [&](int64_t size) {
+          bool mine = false;
+          runtime::collectively(context.host, context.host_name, [&] {
+            mine = runtime::micro_batch_fits(model, runtime::model_shape(config), size, reserved,
+                                             context.device);
+          });
+          const at::Tensor all = at::full({1}, mine ? 1 : 0, at::kLong);
+          context.host.all_reduce(all, comm::ReduceOp::kMin);
+          return all.item<int64_t>() == 1;
+        });
+  });
+  return chosen;
+}
+
+std::optional<std::vector<comm::BucketLayout>> layout_to_keep(
+    const std::optional<runtime::LoadedCheckpoint>& checkpoint, const Config& config, int ranks) {
+  if (!checkpoint || settings_of(*checkpoint).comm.bucket_mib != config.comm.bucket_mib) {
+    return std::nullopt;
+  }
+  return runtime::stored_layout(checkpoint->state, ranks);
 }
 
 std::string describe_devices(const runtime::Context& context) {

@@ -37,6 +37,7 @@ struct ModelShape {
   int64_t horizon = 0;
   int64_t targets = 0;
   int64_t outputs = 1;
+  bool targets_are_inputs = false;  // the same columns in the same order
 };
 
 // A model. Parameters and buffers are float32 and registered under PyTorch's names, so that a

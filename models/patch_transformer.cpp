@@ -121,10 +121,10 @@ class PatchTransformer : public Forecaster {
       : options_(options),
         shape_(shape),
         patches_((shape.window - options.patch) / options.stride + 2) {
-    if (shape.inputs != shape.targets) {
+    if (!shape.targets_are_inputs) {
       throw std::invalid_argument(
           "patch_transformer forecasts each column from its own past: data.inputs and data.targets "
-          "must be the same columns");
+          "must be the same columns in the same order");
     }
     if (options.patch > shape.window) {
       throw std::invalid_argument("model.patch is longer than data.window");

@@ -1,7 +1,6 @@
 #include "runtime/agreement.h"
 
 #include <ATen/ATen.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <map>
@@ -24,11 +23,8 @@ Failure describe(const std::exception_ptr& error) {
   }
   try {
     std::rethrow_exception(error);
-  } catch (const c10::Error& e) {
-    // Its what() holds a backtrace with addresses, which differ from rank to rank.
-    return {static_cast<int64_t>(exit_code_of(e)), e.what_without_backtrace()};
   } catch (const std::exception& e) {
-    return {static_cast<int64_t>(exit_code_of(e)), e.what()};
+    return {static_cast<int64_t>(exit_code_of(e)), message_of(e)};
   } catch (...) {
     return {static_cast<int64_t>(ExitCode::kInternal), "an exception of unknown type"};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "runtime/error.h"
 
@@ -68,6 +69,11 @@ BatchPlan make_batch_plan(const Config::Train& train, int64_t micro_batch_size, 
                       std::to_string(plan.micro_batches) +
                       " ranks, or set train.micro_batch_size to " + std::to_string(fitting) +
                       " for a new run");
+  }
+  if (train.steps > std::numeric_limits<int64_t>::max() / train.batch_size) {
+    throw ConfigError("train.steps " + std::to_string(train.steps) + " times train.batch_size " +
+                      std::to_string(train.batch_size) +
+                      " are more samples than can be counted: set it lower");
   }
   plan.end_position =
       train.steps > 0

@@ -2,9 +2,6 @@
 
 #include <ATen/Functions.h>
 #include <ATen/cuda/CUDAContext.h>
-#include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <bit>
@@ -13,6 +10,9 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+
+#include "comm/gradient_hook.h"
+#include "runtime/error.h"
 
 namespace longship::runtime {
 namespace {
@@ -33,15 +33,6 @@ double seconds_of(comm::Communicator& gradients, int64_t bytes, c10::Device devi
   }
   return best;
 }
-
-class ArrivalHook final : public torch::autograd::PostAccumulateGradHook {
- public:
-  explicit ArrivalHook(std::function<void()> arrived) : arrived_(std::move(arrived)) {}
-  void operator()(const at::Tensor& /*tensor*/) override { arrived_(); }
-
- private:
-  std::function<void()> arrived_;
-};
 
 }  // namespace
 
@@ -81,11 +72,10 @@ std::vector<int64_t> backward_order(models::Forecaster& model, const models::Mod
   std::mutex mutex;  // the engine may run hooks in a thread of its own
   std::vector<int64_t> order;
   for (size_t p = 0; p < parameters.size(); ++p) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameters[p],
-                                                   std::make_unique<ArrivalHook>([&, p] {
-                                                     const std::lock_guard lock(mutex);
-                                                     order.push_back(static_cast<int64_t>(p));
-                                                   }));
+    comm::set_gradient_hook(parameters[p], [&, p] {
+      const std::lock_guard lock(mutex);
+      order.push_back(static_cast<int64_t>(p));
+    });
   }
   constexpr int64_t kSamples = 2;
   models::Inputs inputs;
@@ -93,13 +83,15 @@ std::vector<int64_t> backward_order(models::Forecaster& model, const models::Mod
       at::zeros({kSamples, shape.window, shape.inputs}, at::TensorOptions().device(device));
   model.forward(inputs).values.sum().backward();
   for (at::Tensor& parameter : parameters) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+    comm::set_gradient_hook(parameter, nullptr);
     parameter.mutable_grad().reset();
   }
-  {
-    const at::NoGradGuard no_grad;
-    size_t i = 0;
-    for (const at::Tensor& buffer : model.buffers()) buffer.copy_(buffers[i++]);
+  size_t i = 0;
+  for (const auto& buffer : model.named_buffers()) {
+    if (at::equal(buffer.value(), buffers[i++])) continue;
+    throw ConfigError("the model changes its buffer " + buffer.key() +
+                      " in training, and buffers are not combined over ranks: use layers without "
+                      "running statistics (layer or group normalisation)");
   }
   for (auto p = static_cast<int64_t>(parameters.size()) - 1; p >= 0; --p) {
     if (std::find(order.begin(), order.end(), p) == order.end()) order.push_back(p);

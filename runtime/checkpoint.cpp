@@ -30,20 +30,26 @@ std::string join(const std::vector<std::string>& texts) {
 
 // What a rank wrote, as text for the others, with a hash of the names, shapes and dtypes that it
 // believes the state to have.
-std::string part_text(const std::vector<Manifest::File>& written, Manifest layout) {
+std::string part_text(const std::vector<Manifest::File>& written,
+                      const std::vector<Manifest::Piece>& pieces, Manifest layout) {
   layout.created.clear();
   layout.scalars = json::object();
   const std::string text = manifest_text(layout);
-  json part = {{"layout", hash_text(xxh3(text.data(), text.size()))}, {"files", json::array()}};
+  json part = {{"layout", hash_text(xxh3(text.data(), text.size()))},
+               {"files", json::array()},
+               {"pieces", json::array()}};
   for (const Manifest::File& file : written) {
     part["files"].push_back({file.name, file.digest.bytes, file.digest.xxh3});
+  }
+  for (const Manifest::Piece& piece : pieces) {
+    part["pieces"].push_back(
+        {piece.parameter, piece.state, piece.begin, piece.end, piece.file, piece.key});
   }
   return part.dump();
 }
 
-// The files of all ranks. Throws CheckpointError when their states differ in layout.
-std::vector<Manifest::File> collect_files(const std::vector<std::string>& parts) {
-  std::vector<Manifest::File> files;
+// The files and pieces of all ranks. Throws CheckpointError when their states differ in layout.
+void collect_parts(const std::vector<std::string>& parts, Manifest& manifest) {
   const json first = json::parse(parts.front());
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     const json part = json::parse(parts[rank]);
@@ -52,9 +58,13 @@ std::vector<Manifest::File> collect_files(const std::vector<std::string>& parts)
                             " has other tensors than that of rank 0; all ranks must train the "
                             "same model");
     }
-    for (const json& file : part["files"]) files.push_back({file[0], {file[1], file[2]}});
+    for (const json& file : part["files"]) {
+      manifest.files.push_back({file[0], {file[1], file[2]}});
+    }
+    for (const json& piece : part["pieces"]) {
+      manifest.pieces.push_back({piece[0], piece[1], piece[2], piece[3], piece[4], piece[5]});
+    }
   }
-  return files;
 }
 
 void wait_for_devices(const TrainingState& state) {
@@ -121,7 +131,13 @@ void Checkpointer::probe() {
       write_text_file(*hooks_.files, path + "/rank-" + std::to_string(host_.rank()), "probe\n");
     });
   } catch (const AgreedError&) {
-    if (leader) remove_tree(*hooks_.files, path);
+    if (leader) {
+      try {
+        remove_tree(*hooks_.files, path);
+      } catch (const Error& second) {
+        notice(second.what());
+      }
+    }
     throw;
   }
   collective_work([&] {
@@ -173,7 +189,8 @@ std::string Checkpointer::write_all(const TrainingState& state, bool is_best,
       std::vector<Manifest::File> weights = write_weights(*hooks_.files, path, state);
       written.insert(written.begin(), weights.begin(), weights.end());
     }
-    part = part_text(written, describe_state(state, host_.size()));
+    part = part_text(written, optimizer_share(state.optimizer, host_.rank(), host_.size()),
+                     describe_state(state, host_.size()));
   });
 
   const std::vector<std::string> parts = comm::all_gather_text(host_, part);
@@ -189,7 +206,7 @@ void Checkpointer::finish(const TrainingState& state, bool is_best, const std::s
   const std::string path = folder_ + "/" + temporary;
   const std::string name = checkpoint_name(state.step);
   Manifest manifest = describe_state(state, host_.size());
-  manifest.files = collect_files(parts);
+  collect_parts(parts, manifest);
   for (const Manifest::File& file : manifest.files) {
     if (InputFile(path + "/" + file.name).size() != file.digest.bytes) {
       throw CheckpointError(path + "/" + file.name +
@@ -204,6 +221,7 @@ void Checkpointer::finish(const TrainingState& state, bool is_best, const std::s
   write_text_file(*hooks_.files, path + "/" + kManifestFile, manifest_text(manifest));
   sync_folder(*hooks_.files, path);
   publish_checkpoint(*hooks_.files, folder_, temporary, name);
+  set_later_ones_aside(state.step);
   if (is_best) replace_link(*hooks_.files, folder_, "best", name);
   replace_link(*hooks_.files, folder_, "latest", name);
   sync_folder(*hooks_.files, folder_);
@@ -212,6 +230,17 @@ void Checkpointer::finish(const TrainingState& state, bool is_best, const std::s
   } catch (const Error& error) {
     // The new one is safe; a full disk will be noticed by the next save.
     notice(std::string("an old checkpoint was not removed: ") + error.what());
+  }
+}
+
+// A run that went back to an older checkpoint must not come upon those of the steps that it left.
+void Checkpointer::set_later_ones_aside(int64_t step) {
+  for (const CheckpointEntry& entry : list_checkpoints(folder_).checkpoints) {
+    if (entry.step <= step) continue;
+    const std::string aside = set_aside(*hooks_.files, entry.path, "abandoned");
+    if (entry.best) remove_tree(*hooks_.files, folder_ + "/best");
+    notice("the run went back before step " + std::to_string(entry.step) +
+           ", whose checkpoint is set aside as " + aside);
   }
 }
 
@@ -252,7 +281,7 @@ std::string Checkpointer::select_newest(std::vector<std::string>& messages) {
   for (const CheckpointEntry& entry : candidates) {
     const Verification verification = examine_checkpoint(entry.path);
     if (!verification.damage.empty()) {
-      const std::string bad = set_aside(*hooks_.files, entry.path);
+      const std::string bad = set_aside(*hooks_.files, entry.path, "bad");
       messages.push_back(entry.path + " is damaged and was set aside as " +
                          fs::path(bad).filename().string() + ": " + join(verification.damage));
       continue;

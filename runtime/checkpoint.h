@@ -71,6 +71,7 @@ class Checkpointer {
   std::string write_all(const TrainingState& state, bool is_best, const std::string& temporary);
   void finish(const TrainingState& state, bool is_best, const std::string& temporary,
               const std::vector<std::string>& parts);
+  void set_later_ones_aside(int64_t step);
   void remove_expired(int64_t just_written);
   std::string select_newest(std::vector<std::string>& messages);
   LoadedCheckpoint read_on_all(std::string path, std::vector<std::string> messages);

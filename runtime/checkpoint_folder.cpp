@@ -194,9 +194,10 @@ std::vector<int64_t> expired_steps(std::vector<int64_t> steps, int64_t keep,
   return expired;
 }
 
-std::string set_aside(FileOps& files, const std::string& path) {
-  std::string target = path + ".bad";
-  for (int number = 2; present(target); ++number) target = path + ".bad-" + std::to_string(number);
+std::string set_aside(FileOps& files, const std::string& path, const std::string& reason) {
+  const std::string first = path + "." + reason;
+  std::string target = first;
+  for (int number = 2; present(target); ++number) target = first + "-" + std::to_string(number);
   rename_path(files, path, target);
   sync_folder(files, fs::path(path).parent_path().string());
   return target;

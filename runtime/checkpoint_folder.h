@@ -16,6 +16,7 @@ namespace longship::runtime {
 //   step-000001200/    a whole checkpoint
 //   latest, best       relative symbolic links to two of them
 //   step-….bad         one that did not verify and was set aside
+//   step-….abandoned   one of later steps, from before the run went back to an older one
 //   .partial-…         being written; or left by a job that was killed
 //   .replaced-…        the older checkpoint of a step that is being saved anew
 //   .removed-…         being removed
@@ -61,8 +62,8 @@ std::string describe_path(const std::string& path);
 std::vector<int64_t> expired_steps(std::vector<int64_t> steps, int64_t keep,
                                    const std::set<int64_t>& protected_steps);
 
-// Renames a checkpoint to NAME.bad (NAME.bad-2, ...) and returns the new path.
-std::string set_aside(FileOps& files, const std::string& path);
+// Renames a checkpoint to NAME.REASON (NAME.REASON-2, ...) and returns the new path.
+std::string set_aside(FileOps& files, const std::string& path, const std::string& reason);
 
 // Removes a checkpoint so that at no moment a part of it bears its name.
 void remove_checkpoint(FileOps& files, const std::string& folder, const std::string& name);

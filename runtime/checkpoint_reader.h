@@ -20,8 +20,6 @@ struct Verification {
   std::vector<std::string> damage;
   // Whole, but not usable: a newer version, or written without a part.
   std::vector<std::string> refusals;
-
-  bool passed() const { return damage.empty() && refusals.empty(); }
 };
 
 // Compares all files with their hashes, their headers with the manifest, and the optimizer's pieces

@@ -7,19 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "runtime/optimizer_entry.h"
 #include "runtime/safetensors.h"
 
 namespace longship::runtime {
 
-// The optimizer's memory of one parameter, e.g. ("lstm.weight_ih_l0", "exp_avg").
-struct OptimizerEntry {
-  std::string parameter;
-  std::string state;
-  at::Tensor tensor;
-};
-
 // All that a training needs to go on where it was. Equal on all ranks, but for the device that the
-// tensors are on.
+// tensors are on, and for the parts that ranks hold of the optimizer's entries.
 struct TrainingState {
   int64_t step = 0;     // batches consumed
   int64_t applied = 0;  // updates of the parameters
@@ -38,8 +32,8 @@ struct TrainingState {
 const std::vector<std::string>& required_sections();
 const std::vector<std::string>& required_sections_for_weights();
 
-// Whether all weights and optimizer entries are free of NaN and infinities. A training that
-// diverged must not be written. Waits for the device.
+// Whether all weights and optimizer entries are free of NaN and infinities, as far as this rank
+// holds them. A training that diverged must not be written. Waits for the device.
 bool all_finite(const TrainingState& state);
 
 // Throws CheckpointError when `scalars` lacks a required section or holds a number that is not

@@ -34,6 +34,17 @@ Manifest::File write_file(FileOps& files, const std::string& folder, const std::
   return {name, written};
 }
 
+Manifest::Piece piece_of(const OptimizerEntry& entry, int64_t from, int64_t to,
+                         const std::string& file) {
+  return {entry.parameter,
+          entry.state,
+          from,
+          to,
+          file,
+          entry.parameter + "/" + entry.state + "[" + std::to_string(from) + ":" +
+              std::to_string(to) + "]"};
+}
+
 Manifest::Tensor describe(const NamedTensor& entry) {
   return {entry.name, entry.tensor.sizes().vec(), safetensors_dtype(entry.tensor.scalar_type())};
 }
@@ -42,24 +53,29 @@ Manifest::Tensor describe(const NamedTensor& entry) {
 
 std::vector<Manifest::Piece> optimizer_share(const std::vector<OptimizerEntry>& entries, int rank,
                                              int world_size) {
+  const std::string file = optimizer_file(rank, world_size);
+  std::vector<Manifest::Piece> pieces;
   int64_t total = 0;
-  for (const OptimizerEntry& entry : entries) total += entry.tensor.numel();
+  for (const OptimizerEntry& entry : entries) {
+    if (!entry.part) {
+      total += entry.tensor.numel();
+    } else if (entry.tensor.numel() > 0) {
+      const int64_t begin = entry.part->begin;
+      pieces.push_back(piece_of(entry, begin, begin + entry.tensor.numel(), file));
+    }
+  }
   // The first `rest` ranks get one element more.
   const int64_t each = total / world_size;
   const int64_t rest = total % world_size;
   const int64_t begin = each * rank + std::min<int64_t>(rank, rest);
   const int64_t end = begin + each + (rank < rest ? 1 : 0);
 
-  std::vector<Manifest::Piece> pieces;
   int64_t offset = 0;
   for (const OptimizerEntry& entry : entries) {
+    if (entry.part) continue;
     const int64_t from = std::max(begin, offset) - offset;
     const int64_t to = std::min(end, offset + entry.tensor.numel()) - offset;
-    if (from < to) {
-      pieces.push_back({entry.parameter, entry.state, from, to, optimizer_file(rank, world_size),
-                        entry.parameter + "/" + entry.state + "[" + std::to_string(from) + ":" +
-                            std::to_string(to) + "]"});
-    }
+    if (from < to) pieces.push_back(piece_of(entry, from, to, file));
     offset += entry.tensor.numel();
   }
   return pieces;
@@ -87,8 +103,9 @@ std::vector<Manifest::File> write_optimizer_share(FileOps& files, const std::str
     const auto entry = std::find_if(entries.begin(), entries.end(), [&](const OptimizerEntry& e) {
       return e.parameter == piece.parameter && e.state == piece.state;
     });
-    tensors.push_back(
-        {piece.key, entry->tensor.detach().reshape({-1}).slice(0, piece.begin, piece.end)});
+    const int64_t held_from = entry->part ? entry->part->begin : 0;
+    tensors.push_back({piece.key, entry->tensor.detach().reshape({-1}).slice(
+                                      0, piece.begin - held_from, piece.end - held_from)});
   }
   if (tensors.empty()) return {};
   return {write_file(files, folder, optimizer_file(rank, world_size), tensors, {})};
@@ -103,13 +120,9 @@ Manifest describe_state(const TrainingState& state, int world_size) {
   for (const NamedTensor& entry : state.weights) manifest.weights.push_back(describe(entry));
   for (const NamedTensor& entry : state.extra) manifest.extra.push_back(describe(entry));
   for (const OptimizerEntry& entry : state.optimizer) {
-    manifest.optimizer.push_back({entry.parameter, entry.state, entry.tensor.sizes().vec(),
+    manifest.optimizer.push_back({entry.parameter, entry.state,
+                                  entry.part ? entry.part->shape : entry.tensor.sizes().vec(),
                                   safetensors_dtype(entry.tensor.scalar_type())});
-  }
-  for (int rank = 0; rank < world_size; ++rank) {
-    for (Manifest::Piece& piece : optimizer_share(state.optimizer, rank, world_size)) {
-      manifest.pieces.push_back(std::move(piece));
-    }
   }
   manifest.scalars = state.scalars;
   manifest.versions = {{"longship", LONGSHIP_VERSION}, {"torch", TORCH_VERSION}};

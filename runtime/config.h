@@ -62,6 +62,7 @@ struct Config {
     double beta2 = 0;
     double eps = 0;
     double momentum = 0;
+    bool shard = false;
   } optimizer;
 
   struct Schedule {

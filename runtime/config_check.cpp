@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <set>
 
 #include "runtime/config_fields.h"
@@ -28,6 +29,7 @@ class Checker {
     keys_without_effect();
     quantiles();
     schedule();
+    loss_scale();
     if (config_.eval.patience > 0 && config_.eval.every_epochs == 0 &&
         config_.eval.every_steps == 0) {
       refuse("eval.patience", "needs evaluations: give eval.every_epochs or eval.every_steps");
@@ -124,6 +126,16 @@ class Checker {
                                       " before it: give them in ascending order");
       }
     }
+  }
+
+  // Other factors would round what they multiply.
+  void loss_scale() const {
+    const double scale = config_.precision.init_scale;
+    int exponent = 0;
+    if (std::frexp(scale, &exponent) == 0.5) return;
+    refuse("precision.init_scale", format_number(scale) + " is no power of two; the nearest are " +
+                                       format_number(std::ldexp(1, exponent - 1)) + " and " +
+                                       format_number(std::ldexp(1, exponent)));
   }
 
   void schedule() const {

@@ -109,6 +109,13 @@ std::vector<Field> optimizer_fields() {
              .synonyms = {"wd"}}),
       field("optimizer.decay_biases", LONGSHIP_SETTING(optimizer.decay_biases),
             {.fallback = "true", .meaning = "Weight decay also acts on biases."}),
+      field(
+          "optimizer.shard", LONGSHIP_SETTING(optimizer.shard),
+          {.fallback = "false",
+           .meaning = "Each rank holds an equal share of the optimizer's state, updates that share "
+                      "of the parameters and hands it to the others; for models whose state is "
+                      "large.",
+           .synonyms = {"zero", "zero1", "fsdp"}}),
       field("optimizer.beta1", LONGSHIP_SETTING(optimizer.beta1),
             {.fallback = "0.9",
              .minimum = 0,
@@ -139,6 +146,7 @@ std::vector<Field> optimizer_fields() {
              .minimum = 0,
              .maximum = 0.999999999,
              .meaning = "Momentum of sgd; 0: none.",
+             .change = Change::kFixed,
              .only_with = "optimizer.name",
              .only_values = {"sgd"}}),
   };
@@ -162,9 +170,9 @@ std::vector<Field> schedule_fields() {
             {.fallback = "0",
              .minimum = 0,
              .maximum = kLargeNumber,
-             .meaning = "Learning rate at the end of the schedule.",
+             .meaning = "Learning rate at the end of the schedule, its least.",
              .only_with = "schedule.name",
-             .only_values = {"cosine", "linear"},
+             .only_values = {"cosine", "linear", "step"},
              .synonyms = {"eta_min"}}),
       field("schedule.step_size", LONGSHIP_SETTING(schedule.step_size),
             {.fallback = "0",

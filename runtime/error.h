@@ -44,8 +44,12 @@ class CheckpointError : public Error {
   explicit CheckpointError(const std::string& message) : Error(ExitCode::kCheckpoint, message) {}
 };
 
-// The exit code for any exception: Error's own; kInput for data::DataError; kSetup or kPeer for
-// comm::CommError; kInternal for the rest.
+// The exit code for any exception: Error's own; kInput for data::DataError and where memory ran
+// out; kSetup or kPeer for comm::CommError; kInternal for the rest.
 ExitCode exit_code_of(const std::exception& error);
+
+// What the user is told of any exception: its message without LibTorch's backtrace, and a remedy
+// where memory ran out.
+std::string message_of(const std::exception& error);
 
 }  // namespace longship::runtime

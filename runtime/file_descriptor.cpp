@@ -1,5 +1,6 @@
 #include "runtime/file_descriptor.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,7 +69,10 @@ bool write_all(int fd, std::string_view bytes) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0) {
       if (errno == EINTR) continue;
-      return false;
+      if (errno != EAGAIN) return false;
+      pollfd ready{fd, POLLOUT, 0};  // somebody made the terminal nonblocking
+      ::poll(&ready, 1, /*timeout=*/1000);
+      continue;
     }
     bytes.remove_prefix(static_cast<size_t>(written));
   }

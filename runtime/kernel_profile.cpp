@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <set>
+#include <stdexcept>
 
 namespace longship::runtime {
 
@@ -28,8 +30,14 @@ KernelProfile profile_kernels(const std::function<void()>& work) {
   const std::set<impl::ActivityType> activities = {impl::ActivityType::CUDA};
   profiler::prepareProfiler(config, activities);
   profiler::enableProfiler(config, activities);
-  work();
-  const auto result = profiler::disableProfiler();
+  std::unique_ptr<profiler::ProfilerResult> result;
+  try {
+    work();
+  } catch (...) {
+    result = profiler::disableProfiler();
+    throw;
+  }
+  result = profiler::disableProfiler();
 
   std::map<std::string, double> by_name;
   KernelProfile profile;
@@ -42,6 +50,7 @@ KernelProfile profile_kernels(const std::function<void()>& work) {
     profile.kernel_ms += ms;
     if (names_tensor_cores(name)) profile.tensor_core_ms += ms;
   }
+  if (by_name.empty()) throw std::runtime_error("the profiler saw no kernel of a GPU");
   profile.kernels.assign(by_name.begin(), by_name.end());
   std::sort(profile.kernels.begin(), profile.kernels.end(),
             [](const auto& a, const auto& b) { return a.second > b.second; });

@@ -15,7 +15,7 @@ struct KernelProfile {
   std::vector<std::pair<std::string, double>> kernels;  // by name, milliseconds, most first
 };
 
-// Throws std::runtime_error where profiling is not possible.
+// Throws std::runtime_error where the profiler sees no kernel.
 KernelProfile profile_kernels(const std::function<void()>& work);
 
 // Whether a kernel of this name uses Tensor Cores: the names that cuBLAS, cuDNN, CUTLASS and the

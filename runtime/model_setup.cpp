@@ -25,6 +25,7 @@ models::ModelShape model_shape(const Config& config) {
   shape.horizon = config.data.horizon;
   shape.targets = static_cast<int64_t>(config.data.targets.size());
   shape.outputs = outputs_of(config.train);
+  shape.targets_are_inputs = config.data.inputs == config.data.targets;
   return shape;
 }
 

@@ -14,27 +14,31 @@ struct Group {
   std::vector<at::Tensor> second;  // exp_avg_sq
 };
 
-// Splits the parameters by weight decay and makes `slots_per_parameter` zeroed state tensors each.
+// Splits the parameters by weight decay and makes a zeroed tensor for each of `states`.
 class GroupedOptimizer : public Optimizer {
  public:
-  GroupedOptimizer(const Config::Optimizer& config, const std::vector<NamedParameter>& parameters,
+  GroupedOptimizer(const Config::Optimizer& config, const std::vector<UpdatedPart>& parts,
                    std::vector<std::string> states)
       : config_(config) {
     groups_[0].weight_decay = config.weight_decay;
-    for (const NamedParameter& parameter : parameters) {
-      const bool undecayed = !config.decay_biases && parameter.tensor.dim() < 2;
-      Group& group = groups_[undecayed ? 1 : 0];
-      group.parameters.push_back(parameter.tensor);
-      group.gradients.push_back(parameter.tensor.grad());
+    for (const UpdatedPart& part : parts) {
+      const size_t dimensions =
+          part.part ? part.part->shape.size() : static_cast<size_t>(part.values.dim());
+      const bool empty = part.values.numel() == 0;
+      Group& group = groups_[!config.decay_biases && dimensions < 2 ? 1 : 0];
+      if (!empty) {
+        group.parameters.push_back(part.values);
+        group.gradients.push_back(part.gradient);
+      }
       for (size_t i = 0; i < states.size(); ++i) {
-        const at::Tensor state = at::zeros_like(parameter.tensor, at::MemoryFormat::Preserve);
-        (i == 0 ? group.first : group.second).push_back(state);
-        slots_.push_back({parameter.name, states[i], state});
+        const at::Tensor state = at::zeros_like(part.values, at::MemoryFormat::Preserve);
+        if (!empty) (i == 0 ? group.first : group.second).push_back(state);
+        state_.push_back({part.name, states[i], state, part.part});
       }
     }
   }
 
-  std::vector<OptimizerSlot> slots() override { return slots_; }
+  std::vector<OptimizerEntry> state() override { return state_; }
 
   void step(const Decision& decision) override {
     const at::NoGradGuard no_grad;
@@ -52,13 +56,13 @@ class GroupedOptimizer : public Optimizer {
  private:
   Config::Optimizer config_;
   Group groups_[2];
-  std::vector<OptimizerSlot> slots_;
+  std::vector<OptimizerEntry> state_;
 };
 
 class AdamW final : public GroupedOptimizer {
  public:
-  AdamW(const Config::Optimizer& config, const std::vector<NamedParameter>& parameters)
-      : GroupedOptimizer(config, parameters, {"exp_avg", "exp_avg_sq"}) {}
+  AdamW(const Config::Optimizer& config, const std::vector<UpdatedPart>& parts)
+      : GroupedOptimizer(config, parts, {"exp_avg", "exp_avg_sq"}) {}
 
  protected:
   void step_group(Group& group, const Decision& decision) override {
@@ -72,8 +76,8 @@ class AdamW final : public GroupedOptimizer {
 
 class Sgd final : public GroupedOptimizer {
  public:
-  Sgd(const Config::Optimizer& config, const std::vector<NamedParameter>& parameters)
-      : GroupedOptimizer(config, parameters,
+  Sgd(const Config::Optimizer& config, const std::vector<UpdatedPart>& parts)
+      : GroupedOptimizer(config, parts,
                          config.momentum > 0 ? std::vector<std::string>{"momentum_buffer"}
                                              : std::vector<std::string>{}) {}
 
@@ -91,11 +95,11 @@ class Sgd final : public GroupedOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(const Config::Optimizer& config,
-                                          const std::vector<NamedParameter>& parameters) {
+                                          const std::vector<UpdatedPart>& parts) {
   if (config.name == "sgd") {
-    return std::make_unique<Sgd>(config, parameters);
+    return std::make_unique<Sgd>(config, parts);
   }
-  return std::make_unique<AdamW>(config, parameters);
+  return std::make_unique<AdamW>(config, parts);
 }
 
 }  // namespace longship::runtime

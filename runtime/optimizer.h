@@ -3,28 +3,26 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/config.h"
+#include "runtime/optimizer_entry.h"
 
 namespace longship::runtime {
 
-struct NamedParameter {
-  std::string name;
-  at::Tensor tensor;  // float32 leaf
+// What an optimizer changes: a parameter, or the part of it that is this rank's.
+struct UpdatedPart {
+  std::string name;     // of the parameter
+  at::Tensor values;    // float32; where `part` says of what: flat, perhaps empty
+  at::Tensor gradient;  // as values
+  std::optional<TensorPart> part = {};
 };
 
-// State of one parameter under one name, as torch.optim calls it ("exp_avg", "momentum_buffer").
-struct OptimizerSlot {
-  std::string parameter;
-  std::string state;
-  at::Tensor tensor;  // shares storage with the optimizer
-};
-
-// Changes parameters in place by their .grad. Everything that decides a step lies on the device:
-// the learning rate, the count of applied steps, by what gradients are divided before they are
-// used, and found_inf, with which a step does nothing.
+// Changes parameters in place by their gradients. Everything that decides a step lies on the
+// device: the learning rate, the count of applied steps, by what gradients are divided before they
+// are used, and found_inf, with which a step does nothing.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -39,13 +37,13 @@ class Optimizer {
   virtual void step(const Decision& decision) = 0;
 
   // State that a checkpoint keeps; writing into the tensors restores it.
-  virtual std::vector<OptimizerSlot> slots() = 0;
+  virtual std::vector<OptimizerEntry> state() = 0;
 };
 
 // adamw: torch.optim.AdamW (decoupled decay); sgd: torch.optim.SGD with momentum (decay added to
 // the gradient). decay_biases false leaves parameters of fewer than two dimensions undecayed. Both
-// use LibTorch's fused kernels. Parameters must have .grad defined from now on.
+// use LibTorch's fused kernels.
 std::unique_ptr<Optimizer> make_optimizer(const Config::Optimizer& config,
-                                          const std::vector<NamedParameter>& parameters);
+                                          const std::vector<UpdatedPart>& parts);
 
 }  // namespace longship::runtime

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdio>
 
+#include "comm/gradient_shards.h"
+
 namespace longship::runtime {
 namespace {
 
@@ -75,13 +77,24 @@ RunPlan make_run_plan(const RunPlanFacts& facts) {
   int64_t bucket_elements = 0;
   int64_t largest_bucket = 0;
   int64_t wire_bytes = 0;
+  const bool shard = config.optimizer.shard;
+  int64_t part_elements = 0;  // of the gradients that a rank gets
   for (const comm::BucketLayout& bucket : facts.reducer.layout()) {
     bucket_elements += bucket.elements;
     largest_bucket = std::max(largest_bucket, bucket.elements);
-    wire_bytes += half ? 2 * (bucket.elements + facts.ranks) : 4 * bucket.elements;
+    if (shard) {
+      // Gradients there, a rank's part of the parameters back.
+      const int64_t part = comm::shard_elements(bucket.elements, facts.ranks);
+      wire_bytes +=
+          (half ? 2 * (part * facts.ranks + facts.ranks) : 4 * part * facts.ranks) + 4 * part;
+      part_elements += part;
+    } else {
+      wire_bytes += half ? 2 * (bucket.elements + facts.ranks) : 4 * bucket.elements;
+    }
   }
   const int states = config.optimizer.name == "adamw" ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
-  const double memory = 4.0 * static_cast<double>(parameters * (1 + states) + bucket_elements);
+  const int64_t state_elements = shard ? part_elements * (1 + states) : parameters * states;
+  const double memory = 4.0 * static_cast<double>(parameters + bucket_elements + state_elements);
 
   RunPlan plan;
   plan.rows = {
@@ -95,8 +108,9 @@ RunPlan make_run_plan(const RunPlanFacts& facts) {
                       std::to_string(config.data.window) + " rows -> " +
                       std::to_string(config.data.horizon) + ")"},
       {"model", config.model.name + ", " + grouped(parameters) + " parameters"},
-      {"memory a rank", bytes_text(memory) + " for weights, gradients and " +
-                            config.optimizer.name + " state, and activations"},
+      {"memory a rank",
+       bytes_text(memory) + " for weights, gradients and " + config.optimizer.name + " state" +
+           (shard ? " (1/" + std::to_string(facts.ranks) + " of it)" : "") + ", and activations"},
       {"devices", facts.devices + ", precision " + facts.precision},
       {"batch", facts.batches.describe(facts.ranks)},
       {"steps", grouped(facts.batches.total_steps) + " (" +

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
+
+#include "runtime/error.h"
 
 namespace longship::runtime {
 
@@ -34,9 +37,17 @@ double learning_rate(const Config::Optimizer& optimizer, const Config::Schedule&
 
 at::Tensor learning_rate_table(const Config::Optimizer& optimizer, const Config::Schedule& schedule,
                                int64_t total_steps, c10::Device device) {
-  at::Tensor table = at::empty({total_steps + 1}, at::kFloat);
+  constexpr int64_t kMost = int64_t{1} << 26;
+  const int64_t last = schedule.name == "constant" ? schedule.warmup_steps : total_steps;
+  if (last > kMost) {
+    throw ConfigError("the schedule has to reach over " + std::to_string(last) +
+                      " steps, and at most " + std::to_string(kMost) +
+                      " are possible: set train.steps or train.epochs lower, or schedule.name to "
+                      "constant");
+  }
+  at::Tensor table = at::empty({last + 1}, at::kFloat);
   float* rates = table.mutable_data_ptr<float>();
-  for (int64_t step = 0; step <= total_steps; ++step) {
+  for (int64_t step = 0; step <= last; ++step) {
     rates[step] = static_cast<float>(learning_rate(optimizer, schedule, step, total_steps));
   }
   return table.to(device);

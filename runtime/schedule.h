@@ -21,7 +21,8 @@ double learning_rate(const Config::Optimizer& optimizer, const Config::Schedule&
                      int64_t applied, int64_t total_steps);
 
 // The learning rates of all steps, float32 on the device, so that the rate of a step can be looked
-// up there by the device's own count of applied steps (total_steps + 1,).
+// up there by the device's own count of applied steps (steps,); the last one is that of all later
+// steps. Throws ConfigError for a run of more steps than such a table holds.
 at::Tensor learning_rate_table(const Config::Optimizer& optimizer, const Config::Schedule& schedule,
                                int64_t total_steps, c10::Device device);
 

@@ -37,7 +37,7 @@ LONGSHIP_HOST_DEVICE inline void decide_step(const StepFinish& f, double sum, bo
     if (skipped) {
       next = scale * 0.5F;
       *f.growth_tracker = 0;
-    } else if (++*f.growth_tracker == f.growth_interval) {
+    } else if (++*f.growth_tracker >= f.growth_interval) {
       // As torch.amp: a scale that has grown out of range stays where it is.
       if (std::isfinite(scale * 2.0F)) next = scale * 2.0F;
       *f.growth_tracker = 0;
@@ -54,6 +54,14 @@ LONGSHIP_HOST_DEVICE inline void decide_step(const StepFinish& f, double sum, bo
   f.numbers[StepFinish::kConsecutiveSkips] = static_cast<double>(*f.consecutive_skips);
   f.numbers[StepFinish::kExposedCommMs] =
       f.stamps != nullptr ? static_cast<double>(f.stamps[1] - f.stamps[0]) * 1e-6 : 0.0;
+}
+
+// The same from the sums of squares of gradients that still hold the loss scale.
+LONGSHIP_HOST_DEVICE inline void decide_step_by_squares(const StepFinish& f) {
+  const double inverse = 1.0 / static_cast<double>(*f.loss_scale);
+  double sum = 0;
+  for (int64_t rank = 0; rank < f.ranks; ++rank) sum += f.squares[rank] * inverse * inverse;
+  decide_step(f, sum, std::isfinite(sum));
 }
 
 }  // namespace longship::runtime

@@ -36,6 +36,10 @@ struct StepFinish {
 
   const float* gradients = nullptr;  // (elements,), 16-byte aligned
   int64_t elements = 0;
+  // In their place where each rank holds a part of them: the sums of squares of all parts,
+  // (ranks,), not finite where a gradient is not.
+  const double* squares = nullptr;
+  int64_t ranks = 0;
 
   const float* learning_rates = nullptr;  // by applied steps, (learning_rate_count,)
   int64_t learning_rate_count = 0;

@@ -6,6 +6,10 @@
 namespace longship::runtime {
 
 void finish_step_cpu(const StepFinish& finish) {
+  if (finish.squares != nullptr) {
+    decide_step_by_squares(finish);
+    return;
+  }
   const float inverse = 1.0F / *finish.loss_scale;
   // A few sums side by side, so that additions need not wait for each other; a value that is not
   // finite makes its sum so, and squares of float32 cannot overflow a float64.

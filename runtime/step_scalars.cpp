@@ -57,6 +57,17 @@ void StepScalars::finish(const at::Tensor& gradients) {
   StepFinish f;
   f.gradients = gradients.const_data_ptr<float>();
   f.elements = gradients.numel();
+  decide(f);
+}
+
+void StepScalars::finish_by_squares(const at::Tensor& squares) {
+  StepFinish f;
+  f.squares = squares.const_data_ptr<double>();
+  f.ranks = squares.numel();
+  decide(f);
+}
+
+void StepScalars::decide(StepFinish f) {
   f.learning_rates = learning_rates_.const_data_ptr<float>();
   f.learning_rate_count = learning_rates_.numel();
   f.clip_norm = clip_norm_;

@@ -28,6 +28,8 @@ class StepScalars {
 
   // Decides the step. gradients: float32 (elements,), reduced, times the loss scale.
   void finish(const at::Tensor& gradients);
+  // The same where each rank holds a part of them; squares: float64 (ranks,), of all parts.
+  void finish_by_squares(const at::Tensor& squares);
   Optimizer::Decision decision() const { return {lr_, step_number_, divisor_, found_inf_}; }
   // What finish() left for the log: float64 (StepFinish::kColumns,).
   const at::Tensor& numbers() const { return numbers_; }
@@ -37,6 +39,8 @@ class StepScalars {
   void set_applied(int64_t applied);
 
  private:
+  void decide(StepFinish what);
+
   c10::Device device_;
   double clip_norm_;
   LossScaler scaler_;  // shares its tensors with the trainer's

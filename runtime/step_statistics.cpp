@@ -5,8 +5,11 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <chrono>
+#include <string>
+#include <thread>
 #include <utility>
 
+#include "comm/error.h"
 #include "runtime/step_finish.h"
 
 namespace longship::runtime {
@@ -18,9 +21,29 @@ struct StatisticsPipe::Entry {
   at::cuda::CUDAEvent ready{cudaEventDisableTiming};
 };
 
-StatisticsPipe::StatisticsPipe(c10::Device device) : device_(device) {}
+StatisticsPipe::StatisticsPipe(c10::Device device, std::chrono::seconds timeout)
+    : device_(device), timeout_(timeout) {}
 
 StatisticsPipe::~StatisticsPipe() = default;
+
+// CUDA has no wait with a limit. The host has nothing to do meanwhile and two steps in hand.
+void StatisticsPipe::wait(const Entry& entry) const {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!entry.ready.query()) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited > timeout_) {
+      throw comm::CommError(comm::CommError::Kind::kPeer,
+                            "step " + std::to_string(entry.step) + " did not end within " +
+                                std::to_string(timeout_.count()) +
+                                " s (comm.timeout_s): another rank stopped or the network failed");
+    }
+    if (waited < std::chrono::microseconds(20)) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+}
 
 void StatisticsPipe::push(int64_t step, const at::Tensor& numbers) {
   auto entry = std::make_unique<Entry>();
@@ -49,7 +72,7 @@ std::optional<StepStatistics> StatisticsPipe::pop(bool all) {
   const std::unique_ptr<Entry> entry = std::move(under_way_.front());
   under_way_.pop_front();
   if (device_.is_cuda()) {
-    entry->ready.synchronize();
+    wait(*entry);
   }
   const double* numbers = entry->numbers.const_data_ptr<double>();
   StepStatistics statistics;

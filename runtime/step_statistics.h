@@ -29,11 +29,12 @@ struct StepStatistics {
 // Brings step statistics from the device to the host without stalling it: each step's numbers are
 // copied to pinned memory behind the step, and read when a later step asks, two steps on at the
 // earliest. Waiting for them is the one wait of the steady loop; it also keeps the host from
-// running further ahead than that.
+// running further ahead than that. It is a wait with a limit: on a GPU a rank that is gone shows
+// only as a collective that does not end.
 class StatisticsPipe {
  public:
   static constexpr size_t kStepsAhead = 2;
-  explicit StatisticsPipe(c10::Device device);
+  StatisticsPipe(c10::Device device, std::chrono::seconds timeout);
   ~StatisticsPipe();
   StatisticsPipe(const StatisticsPipe&) = delete;
   StatisticsPipe& operator=(const StatisticsPipe&) = delete;
@@ -42,12 +43,16 @@ class StatisticsPipe {
   void push(int64_t step, const at::Tensor& numbers);
 
   // The oldest step's statistics once more than kStepsAhead steps are under way, or, with `all`,
-  // while there are any; nothing otherwise.
+  // while there are any; nothing otherwise. Throws CommError (kPeer) when the step does not end
+  // within the time limit.
   std::optional<StepStatistics> pop(bool all);
 
  private:
   struct Entry;
+  void wait(const Entry& entry) const;
+
   c10::Device device_;
+  std::chrono::seconds timeout_;
   std::deque<std::unique_ptr<Entry>> under_way_;
   std::vector<at::Tensor> free_;  // pinned memory of steps that have been read
 };

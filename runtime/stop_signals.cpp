@@ -1,6 +1,8 @@
 #include "runtime/stop_signals.h"
 
+#include <array>
 #include <atomic>
+#include <csignal>
 
 namespace longship::runtime {
 namespace {
@@ -8,6 +10,9 @@ namespace {
 // A handler can reach nothing but a variable of static storage.
 std::atomic<int> received_signal = 0;
 std::atomic<int> alive = 0;
+// Of the outermost object, to be put back by the last.
+constexpr std::array<int, 4> kSignals = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
+std::array<struct sigaction, kSignals.size()> former_actions;
 static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void note_signal(int number) {
@@ -17,9 +22,6 @@ extern "C" void note_signal(int number) {
 }  // namespace
 
 StopSignals::StopSignals() {
-  if (alive++ == 0) {
-    received_signal = 0;
-  }
   stack_t current = {};
   if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) != 0) {
     stack_ = std::make_unique<char[]>(kStackBytes);
@@ -28,6 +30,10 @@ StopSignals::StopSignals() {
     stack.ss_size = kStackBytes;
     sigaltstack(&stack, nullptr);
   }
+  // An inner one finds the handlers in place; to install them anew would bring back that of an
+  // interrupt that has come already.
+  if (alive++ > 0) return;
+  received_signal = 0;
   for (size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction action = {};
     action.sa_handler = note_signal;
@@ -36,20 +42,24 @@ StopSignals::StopSignals() {
     if (kSignals[i] == SIGINT) {
       action.sa_flags |= static_cast<int>(SA_RESETHAND);
     }
-    sigaction(kSignals[i], &action, &former_actions_[i]);
+    sigaction(kSignals[i], &action, &former_actions[i]);
+    if (kSignals[i] == SIGHUP && former_actions[i].sa_handler == SIG_IGN) {
+      sigaction(SIGHUP, &former_actions[i], nullptr);
+    }
   }
 }
 
 StopSignals::~StopSignals() {
-  for (size_t i = 0; i < kSignals.size(); ++i) {
-    sigaction(kSignals[i], &former_actions_[i], nullptr);
+  if (--alive == 0) {
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      sigaction(kSignals[i], &former_actions[i], nullptr);
+    }
   }
   if (stack_) {
     stack_t none = {};
     none.ss_flags = SS_DISABLE;
     sigaltstack(&none, nullptr);
   }
-  --alive;
 }
 
 int StopSignals::received() {

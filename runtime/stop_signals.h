@@ -1,15 +1,15 @@
 #pragma once
 
-#include <array>
-#include <csignal>
+#include <cstddef>
 #include <memory>
 
 namespace longship::runtime {
 
-// SIGUSR1, SIGTERM and SIGINT ask the run to save and end. The handler sets a flag and does nothing
-// else (signal-safety(7)); whoever trains asks for the flag between steps. A second SIGINT has the
-// default effect, at once. Restores the former handlers when destroyed. May be nested; a signal
-// that came is forgotten when the outermost one begins.
+// SIGUSR1, SIGTERM, SIGINT and SIGHUP (unless it is ignored, as under nohup) ask the run to save
+// and end. The handler sets a flag and does nothing else (signal-safety(7)); whoever trains asks
+// for the flag between steps. A second SIGINT has the default effect, at once. Restores the former
+// handlers when destroyed. May be nested; a signal that came is forgotten when the outermost one
+// begins.
 //
 // Note [A stack for signal handlers]
 // oneDNN's recurrent kernels use the stack pointer for data of their own, so that a handler's frame
@@ -27,10 +27,8 @@ class StopSignals {
   static int received();
 
  private:
-  static constexpr std::array<int, 3> kSignals = {SIGUSR1, SIGTERM, SIGINT};
   static constexpr size_t kStackBytes = 64 * 1024;
 
-  std::array<struct sigaction, kSignals.size()> former_actions_;
   std::unique_ptr<char[]> stack_;  // null where the thread has such a stack already
 };
 

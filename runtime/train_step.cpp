@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include <limits>
 #include <utility>
@@ -51,11 +53,30 @@ void TrainStep::micro_step(bool last, bool overflow) {
   scalars_.loss_sum().add_(loss.detach());
 }
 
+// What this rank updates, once it is decided.
+void TrainStep::update() {
+  const at::NoGradGuard no_grad;
+  if (parts_.reducer.sharded()) {
+    scalars_.finish_by_squares(parts_.reducer.squares());
+  } else {
+    scalars_.finish(parts_.reducer.reduced());
+  }
+  parts_.optimizer.step(scalars_.decision());
+}
+
 // What follows once the gradients are reduced.
 void TrainStep::apply() {
-  const at::NoGradGuard no_grad;
-  scalars_.finish(parts_.reducer.storage());
-  parts_.optimizer.step(scalars_.decision());
+  comm::GradientReducer& reducer = parts_.reducer;
+  if (!reducer.sharded()) {
+    update();
+    return;
+  }
+  reducer.measure();
+  reducer.share_measure();
+  update();
+  reducer.pack_parameters();
+  reducer.communicate_parameters();
+  reducer.unpack_parameters();
 }
 
 data::MicroBatch TrainStep::next(int64_t step, data::BatchSource& source) {
@@ -77,7 +98,10 @@ void TrainStep::run_eagerly(int64_t step, data::BatchSource& source) {
     } catch (...) {
       failure_ = std::current_exception();
     }
-    explain_failure();
+    if (failure_) {
+      parts_.reducer.poison();
+      explain_failure();
+    }
   }
   if (failure_) {
     parts_.reducer.poison();
@@ -88,9 +112,9 @@ void TrainStep::run_eagerly(int64_t step, data::BatchSource& source) {
   apply();
 }
 
-// Out of the handler: what the failed step held is free only once its exception has left it.
+// Out of the handler: what the failed step held is free only once its exception has left it. Tries
+// micro-batches, so the reducer must be poisoned.
 void TrainStep::explain_failure() {
-  if (!failure_) return;
   const std::exception_ptr explained = out_of_memory_error(
       failure_, parts_.model, shape_, plan_.batch_size, plan_.micro_batch_size, parts_.device);
   if (explained) failure_ = explained;
@@ -110,10 +134,9 @@ void TrainStep::replay(int64_t step, data::BatchSource& source) {
     run_eagerly(step, source);
     return;
   }
-  last_->replay();
-  if (rest_) {
-    parts_.reducer.communicate();
-    rest_->replay();
+  for (const Segment& segment : last_) {
+    segment.graph->replay();
+    if (segment.communicate) segment.communicate();
   }
 }
 
@@ -135,6 +158,10 @@ std::string TrainStep::record(bool capturable) {
   std::string reason;
   comm::GradientReducer& reducer = parts_.reducer;
   try {
+    // The graphs have a pool of their own: what eager steps left in the common one would be
+    // missing.
+    c10::cuda::getCurrentCUDAStream(parts_.device.index()).synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();
     const std::shared_ptr<StepGraph::Pool> pool = StepGraph::make_pool();
     const auto graph = [&](const std::function<void()>& work) {
       return std::make_unique<StepGraph>(pool, parts_.device, work);
@@ -143,8 +170,12 @@ std::string TrainStep::record(bool capturable) {
     if (plan_.micro_steps() > 1) {
       micro_ = graph([this] { micro_step(/*last=*/false, /*overflow=*/false); });
     }
+    const auto segment = [&](const std::function<void()>& work,
+                             std::function<void()> communicate = nullptr) {
+      last_.push_back({graph(work), std::move(communicate)});
+    };
     if (capturable) {
-      last_ = graph([&] {
+      segment([&] {
         micro_step(/*last=*/true, /*overflow=*/false);
         scalars_.wait_begins();
         reducer.finalize();
@@ -153,16 +184,37 @@ std::string TrainStep::record(bool capturable) {
       });
     } else {
       reducer.set_overlap(false);
-      last_ = graph([&] {
-        micro_step(/*last=*/true, /*overflow=*/false);
-        reducer.pack();
-        scalars_.wait_begins();
-      });
-      rest_ = graph([&] {
+      segment(
+          [&] {
+            micro_step(/*last=*/true, /*overflow=*/false);
+            reducer.pack();
+            scalars_.wait_begins();
+          },
+          [&reducer] { reducer.communicate(); });
+      const auto receive = [&] {
         scalars_.wait_ends();
         reducer.unpack();
-        apply();
-      });
+      };
+      if (reducer.sharded()) {
+        segment(
+            [&] {
+              receive();
+              reducer.measure();
+            },
+            [&reducer] { reducer.share_measure(); });
+        segment(
+            [&] {
+              update();
+              reducer.pack_parameters();
+            },
+            [&reducer] { reducer.communicate_parameters(); });
+        segment([&] { reducer.unpack_parameters(); });
+      } else {
+        segment([&] {
+          receive();
+          update();
+        });
+      }
     }
   } catch (const std::exception& error) {
     drop_graphs();
@@ -176,8 +228,7 @@ std::string TrainStep::record(bool capturable) {
 
 void TrainStep::drop_graphs() {
   micro_.reset();
-  last_.reset();
-  rest_.reset();
+  last_.clear();
 }
 
 std::string TrainStep::diagnose(const data::MicroBatch& batch) {

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/gradient_reducer.h"
 #include "data/batch_loader.h"
@@ -44,7 +46,8 @@ struct StepParts {
 // micro-step that is not the last (where there are any), and one for the last with all that
 // follows, communication included, on its own stream, forked and joined inside the recording. A
 // communicator whose calls cannot be recorded (MPI) splits the last graph: backward and the cast to
-// the wire; communication, by the host; the cast back and the optimizer. What changes from step to
+// the wire; communication, by the host; the cast back and the optimizer (with a sharded optimizer
+// there are two more communications, hence two more graphs). What changes from step to
 // step lies in memory (inputs, step numbers, learning rates, scales), none of it in the graph. A
 // step that is out of the ordinary (a fault, a failed rank) runs eagerly: both ways make the same
 // collectives in the same order, so ranks may differ in it.
@@ -67,7 +70,7 @@ class TrainStep {
   std::string record(bool capturable);
   // Forgets the recording.
   void drop_graphs();
-  bool recorded() const { return last_ != nullptr; }
+  bool recorded() const { return !last_.empty(); }
 
   // What stopped this rank, or null.
   std::exception_ptr failure() const { return failure_; }
@@ -84,6 +87,7 @@ class TrainStep {
  private:
   at::Tensor loss_of_inputs();
   void micro_step(bool last, bool overflow);
+  void update();
   void apply();
   void explain_failure();
   void run_eagerly(int64_t step, data::BatchSource& source);
@@ -98,9 +102,13 @@ class TrainStep {
   SampleLoss loss_;
   StepInputs inputs_;
   StepScalars scalars_;
+  // A part of the recorded step, and the communication behind it where the step is split there.
+  struct Segment {
+    std::unique_ptr<StepGraph> graph;
+    std::function<void()> communicate;
+  };
   std::unique_ptr<StepGraph> micro_;  // a micro-step that is not the last; null where there is none
-  std::unique_ptr<StepGraph> last_;   // the last one and, unless split, the rest of the step
-  std::unique_ptr<StepGraph> rest_;   // only where the step is split
+  std::vector<Segment> last_;         // the last one and the rest of the step
   std::exception_ptr failure_;
 };
 

@@ -1,8 +1,6 @@
 #include "runtime/trainer.h"
 
 #include <ATen/ATen.h>
-#include <c10/cuda/CUDAException.h>
-#include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cmath>
@@ -69,15 +67,15 @@ Trainer::Trainer(TrainerParts parts)
     : parts_(std::move(parts)),
       order_(static_cast<uint64_t>(parts_.config.run.seed), parts_.dataset->fingerprint(),
              parts_.plan.windows, parts_.config.data.shuffle),
-      reducer_(choose_reducer()),
-      optimizer_(make_optimizer(parts_.config.optimizer, named_parameters(*parts_.model))),
       scaler_(parts_.precision, parts_.config.precision.init_scale,
               parts_.config.precision.growth_interval, parts_.context.device),
-      pipe_(parts_.context.device),
+      pipe_(parts_.context.device, std::chrono::seconds(parts_.config.comm.timeout_s)),
       channel_(parts_.context.votes),
       log_every_(parts_.config.log.every_steps > 0 ? parts_.config.log.every_steps
                                                    : kDefaultLogEvery) {
   collectively(parts_.context.host, parts_.context.host_name, [this] {
+    reducer_ = choose_reducer();
+    optimizer_ = make_optimizer(parts_.config.optimizer, updated_parts(*parts_.model, *reducer_));
     place_data();
     train_step_ =
         std::make_unique<TrainStep>(StepParts{*parts_.model, *reducer_, *optimizer_, scaler_,
@@ -94,8 +92,8 @@ Trainer::~Trainer() = default;
 // speed of this communicator. Rank 0's order is everybody's.
 std::unique_ptr<comm::GradientReducer> Trainer::choose_reducer() {
   Context& context = parts_.context;
-  comm::ReducerOptions options = reducer_options(parts_.config.comm);
-  options.layout = parts_.layout;
+  comm::ReducerOptions options = reducer_options(parts_.config);
+  if (parts_.layout) options.layout = *parts_.layout;
   if (options.layout.empty()) {
     std::vector<int64_t> order;
     collectively(context.host, context.host_name, [&] {
@@ -115,8 +113,7 @@ std::unique_ptr<comm::GradientReducer> Trainer::choose_reducer() {
   return make_reducer(std::move(options), *parts_.model, context.gradients);
 }
 
-// On a GPU the series go into its memory if they leave most of it to the training; then the host
-// sends row numbers in place of windows.
+// Where the series are in the GPU's memory, the host sends row numbers in place of windows.
 void Trainer::place_data() {
   const c10::Device device = parts_.context.device;
   const std::string& residence = parts_.config.data.residence;
@@ -129,13 +126,7 @@ void Trainer::place_data() {
     return;
   }
   to_record_ = parts_.config.train.graph != "off";
-  constexpr int64_t kShare = 4;
-  size_t free_bytes = 0;
-  size_t all_bytes = 0;
-  C10_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &all_bytes));
-  const int64_t bytes = data::DeviceSeries::bytes_for(*parts_.dataset);
-  const bool fits = bytes <= static_cast<int64_t>(free_bytes) / kShare;
-  if (residence == "device" || (residence == "auto" && fits)) {
+  if (resides_on_device(*parts_.dataset, residence, device)) {
     series_ = std::make_unique<data::DeviceSeries>(*parts_.dataset, device);
   }
 }
@@ -149,6 +140,7 @@ data::LoaderPlan Trainer::loader_plan(int64_t first_step) const {
 // See Note [Whole-step graphs]. All ranks reach it after the same number of steps.
 void Trainer::record_step() {
   to_record_ = false;
+  agree(parts_.context.host, parts_.context.host_name, failure());
   const std::string reason = train_step_->record(parts_.context.gradients.capturable());
   const std::vector<std::string> reasons = comm::all_gather_text(parts_.context.host, reason);
   for (size_t rank = 0; rank < reasons.size(); ++rank) {
@@ -183,6 +175,11 @@ void Trainer::check_equal_start() {
   }
 }
 
+void Trainer::report_to(std::vector<MetricSink*> sinks, Progress* progress) {
+  sinks_ = std::move(sinks);
+  progress_ = progress;
+}
+
 bool Trainer::finished() const {
   return early_stop_.stopped || step_ >= parts_.plan.total_steps;
 }
@@ -201,7 +198,7 @@ ExitCode Trainer::run() {
   }
 
   while (!finished()) {
-    if (to_record_ && steps_run_ >= TrainStep::kEagerSteps) {
+    if (to_record_ && steps_run_ >= TrainStep::kEagerSteps && reducer_->settled()) {
       record_step();
     }
     train_step_->run(step_, *source, pipe_);
@@ -265,6 +262,15 @@ void Trainer::take_statistics(bool all) {
   }
 }
 
+// A disk that is full for one rank's records ends the run on all, by a vote.
+void Trainer::write(const MetricRecord& record) {
+  try {
+    for (MetricSink* sink : sinks_) sink->write(record);
+  } catch (const std::exception&) {
+    if (!own_failure_) own_failure_ = std::current_exception();
+  }
+}
+
 void Trainer::log_interval(const StepStatistics& last) {
   // The loss is the mean over the interval's steps that were applied; a skipped step has none.
   const at::Tensor loss = at::full({1}, interval_.loss, at::kDouble);
@@ -286,11 +292,9 @@ void Trainer::log_interval(const StepStatistics& last) {
   record.samples_per_s =
       static_cast<double>(interval_.steps * parts_.plan.batch_size) / std::max(seconds, 1e-9);
   record.exposed_comm_ms = interval_.exposed_comm_ms / static_cast<double>(interval_.steps);
-  for (MetricSink* sink : parts_.sinks) {
-    sink->write(record);
-  }
-  if (parts_.progress != nullptr) {
-    parts_.progress->update(record);
+  write(record);
+  if (progress_ != nullptr) {
+    progress_->update(record);
   }
   if (scaler_.enabled() && last.loss_scale < kLowLossScale && !low_scale_said_) {
     parts_.context.log->warn(
@@ -303,9 +307,9 @@ void Trainer::log_interval(const StepStatistics& last) {
   interval_.begin = last.ended;
 }
 
-// The optimizer has done nothing for max_skipped steps, on every rank alike. The weights are those
-// of the last applied step, so the step can be run again to find out where the first value went
-// wrong.
+// The optimizer has done nothing for max_skipped steps, on every rank alike. Unless one of the two
+// steps that were under way meanwhile was applied, the weights are those of the last applied step,
+// so the step can be run again to find out where the first value went wrong.
 void Trainer::end_as_diverged(const StepStatistics& last) {
   agree(parts_.context.host, parts_.context.host_name, failure());
   std::string finding;
@@ -341,12 +345,12 @@ void Trainer::settle() {
 
 // What keeps this rank from going on, or null.
 std::exception_ptr Trainer::failure() const {
-  return train_step_->failure() ? train_step_->failure() : lost_directory_;
+  return train_step_->failure() ? train_step_->failure() : own_failure_;
 }
 
 void Trainer::cast_votes() {
-  if (parts_.run_directory != nullptr && !parts_.run_directory->refresh() && !lost_directory_) {
-    lost_directory_ = std::make_exception_ptr(
+  if (parts_.run_directory != nullptr && !parts_.run_directory->refresh() && !own_failure_) {
+    own_failure_ = std::make_exception_ptr(
         ConfigError("another job has taken over the run in " + parts_.run_directory->root() +
                     " while this one was suspended; this one ends without writing"));
   }
@@ -413,9 +417,7 @@ bool Trainer::run_evaluation() {
                   {"mae", normalized.mae},
                   {"rmse_original", original.rmse},
                   {"mae_original", original.mae}};
-  for (MetricSink* sink : parts_.sinks) {
-    sink->write(record);
-  }
+  write(record);
   parts_.context.log->info("step {}: validation {} {:.6g} (rmse {:.4g} in original units){}", step_,
                            config.eval.metric, metric, original.rmse,
                            best ? ", the best so far" : "");
@@ -432,14 +434,17 @@ bool Trainer::run_evaluation() {
 
 void Trainer::save(bool best) {
   settle();
+  if (parts_.checkpointer == nullptr) return;
   const TrainingState state = capture();
-  if (!all_finite(state)) {
+  const at::Tensor spoiled = at::full({1}, all_finite(state) ? 0 : 1, at::kInt);
+  parts_.context.host.all_reduce(spoiled, comm::ReduceOp::kMax);
+  if (spoiled.item<int>() != 0) {
     throw AgreedError(ExitCode::kDiverged,
                       "training diverged: the weights at step " + std::to_string(step_) +
                           " are not finite; no checkpoint of them was written");
   }
   const auto begin = std::chrono::steady_clock::now();
-  const std::string path = parts_.checkpointer.save(state, best);
+  const std::string path = parts_.checkpointer->save(state, best);
   saved_at_ = std::chrono::steady_clock::now();
   saved_step_ = step_;
   save_voted_ = false;

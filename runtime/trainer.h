@@ -48,12 +48,11 @@ struct TrainerParts {
   std::shared_ptr<models::Forecaster> model;  // on the device, initialised equally on all ranks
   BatchPlan plan;
   PrecisionMode precision = PrecisionMode::kFp32;
-  Checkpointer& checkpointer;
-  RunDirectory* run_directory = nullptr;        // rank 0 only
-  std::vector<MetricSink*> sinks = {};          // rank 0 only
-  Progress* progress = nullptr;                 // rank 0 only
-  std::string order_log = {};                   // file for log.sample_order; empty: off
-  std::vector<comm::BucketLayout> layout = {};  // of a run of as many ranks, to go on with its bits
+  Checkpointer* checkpointer = nullptr;   // null: nothing is saved
+  RunDirectory* run_directory = nullptr;  // rank 0 only
+  std::string order_log = {};             // file for log.sample_order; empty: off
+  // Of a run of as many ranks, to go on with its bits.
+  std::optional<std::vector<comm::BucketLayout>> layout = {};
 };
 
 // The buckets of the run that wrote a checkpoint, when it had as many ranks; else empty.
@@ -69,6 +68,9 @@ class Trainer {
   // Continues from a checkpoint. Throws CheckpointError when it holds another model, ConfigError
   // when the data or the sample order is another one.
   void restore(const TrainingState& state);
+
+  // Where records and progress are told on rank 0; nowhere before. Pointers outlive the trainer.
+  void report_to(std::vector<MetricSink*> sinks, Progress* progress);
 
   // Whether there is nothing left to do.
   bool finished() const;
@@ -100,6 +102,7 @@ class Trainer {
   void record_step();
   void tell_memory();
   void take_statistics(bool all);
+  void write(const MetricRecord& record);
   void log_interval(const StepStatistics& last);
   [[noreturn]] void end_as_diverged(const StepStatistics& last);
   void settle();
@@ -129,7 +132,10 @@ class Trainer {
   int64_t saved_step_ = -1;
   int64_t log_every_;
   bool low_scale_said_ = false;
-  std::exception_ptr lost_directory_;  // rank 0: another job holds the run directory
+  std::vector<MetricSink*> sinks_;
+  Progress* progress_ = nullptr;
+  // Of rank 0: another job holds the run directory, or a record could not be written.
+  std::exception_ptr own_failure_;
   bool save_voted_ = false;
   std::chrono::steady_clock::time_point saved_at_;
 };

@@ -19,18 +19,39 @@ std::vector<NamedParameter> named_parameters(const models::Forecaster& model) {
   return parameters;
 }
 
-comm::ReducerOptions reducer_options(const Config::Comm& config) {
+std::vector<UpdatedPart> updated_parts(const models::Forecaster& model,
+                                       const comm::GradientReducer& reducer) {
+  std::vector<UpdatedPart> parts;
+  for (const NamedParameter& parameter : named_parameters(model)) {
+    UpdatedPart part{parameter.name, parameter.tensor, parameter.tensor.grad()};
+    if (reducer.sharded()) {
+      const at::Tensor none = at::empty({0}, parameter.tensor.options());
+      part = {parameter.name, none, none, TensorPart{parameter.tensor.sizes().vec(), 0}};
+    }
+    parts.push_back(std::move(part));
+  }
+  for (const comm::GradientPiece& piece : reducer.pieces()) {
+    UpdatedPart& part = parts[static_cast<size_t>(piece.parameter)];
+    part.values = piece.values;
+    part.gradient = piece.gradient;
+    if (part.part) part.part->begin = piece.begin;
+  }
+  return parts;
+}
+
+comm::ReducerOptions reducer_options(const Config& config) {
   comm::ReducerOptions options;
-  options.wire = config.wire == "fp16"   ? comm::WireFormat::kFp16
-                 : config.wire == "bf16" ? comm::WireFormat::kBf16
-                                         : comm::WireFormat::kFp32;
-  const double mib = config.bucket_mib > 0 ? config.bucket_mib : kDefaultBucketMib;
+  options.wire = config.comm.wire == "fp16"   ? comm::WireFormat::kFp16
+                 : config.comm.wire == "bf16" ? comm::WireFormat::kBf16
+                                              : comm::WireFormat::kFp32;
+  options.shard = config.optimizer.shard;
+  const double mib = config.comm.bucket_mib > 0 ? config.comm.bucket_mib : kDefaultBucketMib;
   options.bucket_bytes = static_cast<int64_t>(mib * kMib);
   options.first_bucket_bytes = std::min(options.first_bucket_bytes, options.bucket_bytes);
   return options;
 }
 
-std::unique_ptr<comm::GradientReducer> make_reducer(const Config::Comm& config,
+std::unique_ptr<comm::GradientReducer> make_reducer(const Config& config,
                                                     const models::Forecaster& model,
                                                     comm::Communicator& communicator) {
   return make_reducer(reducer_options(config), model, communicator);

@@ -11,12 +11,21 @@
 
 namespace longship::runtime {
 
+struct NamedParameter {
+  std::string name;
+  at::Tensor tensor;  // float32 leaf
+};
+
 // The trainable parameters under their checkpoint names, in registration order.
 std::vector<NamedParameter> named_parameters(const models::Forecaster& model);
 
-// comm.bucket_mib and comm.wire as the reducer's options.
-comm::ReducerOptions reducer_options(const Config::Comm& config);
-std::unique_ptr<comm::GradientReducer> make_reducer(const Config::Comm& config,
+// What of them this rank updates, in the same order.
+std::vector<UpdatedPart> updated_parts(const models::Forecaster& model,
+                                       const comm::GradientReducer& reducer);
+
+// comm.bucket_mib, comm.wire and optimizer.shard as the reducer's options.
+comm::ReducerOptions reducer_options(const Config& config);
+std::unique_ptr<comm::GradientReducer> make_reducer(const Config& config,
                                                     const models::Forecaster& model,
                                                     comm::Communicator& communicator);
 std::unique_ptr<comm::GradientReducer> make_reducer(comm::ReducerOptions options,

@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
-#include <cstdio>
 #include <map>
 
+#include "runtime/checkpoint_files.h"
 #include "runtime/config_dump.h"
 #include "runtime/schedule.h"
 #include "runtime/trainer.h"
@@ -15,12 +15,6 @@ namespace longship::runtime {
 namespace {
 
 constexpr const char* kWireHistory = "wire_history";
-
-std::string hex(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 nlohmann::json layout_json(const comm::GradientReducer& reducer) {
   nlohmann::json buckets = nlohmann::json::array();
@@ -74,7 +68,7 @@ nlohmann::json Trainer::scalars() const {
       {"normalizer", normalizer_json(parts_.dataset->normalizer())},
       {"config", {{"text", dump_config(parts_.config)}}},
       {"data",
-       {{"fingerprint", hex(parts_.dataset->fingerprint())},
+       {{"fingerprint", hash_text(parts_.dataset->fingerprint())},
         {"windows", plan.windows},
         {"series", parts_.dataset->series_count()},
         {"rows", parts_.dataset->rows()},
@@ -100,9 +94,7 @@ TrainingState Trainer::capture() const {
   state.step = step_;
   state.applied = train_step_->applied();
   state.weights = model_weights(*parts_.model);
-  for (const OptimizerSlot& slot : optimizer_->slots()) {
-    state.optimizer.push_back({slot.parameter, slot.state, slot.tensor});
-  }
+  state.optimizer = optimizer_->state();
   state.scalars = scalars();
   state.extra.push_back({kWireHistory, reducer_->state()});
   return state;
@@ -111,25 +103,52 @@ TrainingState Trainer::capture() const {
 void Trainer::restore(const TrainingState& state) {
   const nlohmann::json& stored = state.scalars;
   const std::string fingerprint = stored.at("data").at("fingerprint").get<std::string>();
-  if (fingerprint != hex(parts_.dataset->fingerprint())) {
+  if (fingerprint != hash_text(parts_.dataset->fingerprint())) {
     throw ConfigError(
         "the training data changed since the checkpoint was written (fingerprint " + fingerprint +
-        " then, " + hex(parts_.dataset->fingerprint()) +
+        " then, " + hash_text(parts_.dataset->fingerprint()) +
         " now): the run cannot go on with the samples that it has not seen; give back the data, or "
         "start a new run under another run.name");
+  }
+  const nlohmann::json& order = stored.at("order");
+  const auto check_order = [](const char* what, const nlohmann::json& then, int64_t now) {
+    if (then.get<int64_t>() == now) return;
+    throw ConfigError(
+        "the checkpoint was written with " + std::string(what) + " " +
+        std::to_string(then.get<int64_t>()) + ", this run has " + std::to_string(now) +
+        ": it cannot go on with the samples that it has not seen; give the old value");
+  };
+  check_order("run.seed", stored.at("seed").at("seed"), parts_.config.run.seed);
+  check_order("train.batch_size", order.at("batch_size"), parts_.plan.batch_size);
+  check_order("train.micro_batch_size", order.at("micro_batch_size"), parts_.plan.micro_batch_size);
+  check_order("data.shuffle", order.at("shuffle").get<bool>() ? 1 : 0,
+              parts_.config.data.shuffle ? 1 : 0);
+  const int64_t seen = stored.at("position").value("samples", state.step * parts_.plan.batch_size);
+  if (seen < state.step * parts_.plan.batch_size && state.step < parts_.plan.total_steps) {
+    parts_.context.log->warn(
+        "the run was at its end with step {}, which held {} samples less than others: so many "
+        "windows of its last epoch are passed over now",
+        state.step, state.step * parts_.plan.batch_size - seen);
   }
   load_model_weights(*parts_.model, state.weights);
   {
     const at::NoGradGuard no_grad;
     std::map<std::string, at::Tensor> entries;
-    std::map<std::string, at::Tensor> slots;
+    std::map<std::string, at::Tensor> mine;
     for (const OptimizerEntry& entry : state.optimizer) {
       entries[entry.state + " of " + entry.parameter] = entry.tensor;
     }
-    for (const OptimizerSlot& slot : optimizer_->slots()) {
-      slots[slot.state + " of " + slot.parameter] = slot.tensor;
+    for (const OptimizerEntry& entry : optimizer_->state()) {
+      const std::string name = entry.state + " of " + entry.parameter;
+      mine[name] = entry.tensor;
+      const auto whole = entries.find(name);
+      if (entry.part && whole != entries.end() &&
+          whole->second.sizes() == at::IntArrayRef(entry.part->shape)) {
+        whole->second =
+            whole->second.reshape({-1}).narrow(0, entry.part->begin, entry.tensor.numel());
+      }
     }
-    copy_tensors(entries, slots);
+    copy_tensors(entries, mine);
   }
   const nlohmann::json& scaler = stored.at("scaler");
   if (scaler.at("enabled").get<bool>()) {
@@ -147,7 +166,7 @@ void Trainer::restore(const TrainingState& state) {
   const int64_t patience = parts_.config.eval.patience;
   early_stop_.stopped = early_stop.at("stopped").get<bool>() && patience > 0 &&
                         early_stop_.evaluations_since_best >= patience;
-  // The scales' history belongs to a bucket layout, which follows from the bucket size.
+  // The scales' history belongs to a bucket layout.
   if (stored.contains("buckets") && stored.at("buckets") == layout_json(*reducer_)) {
     for (const NamedTensor& extra : state.extra) {
       if (extra.name == kWireHistory) {

@@ -32,9 +32,9 @@ if [ ! -e demo/weather.h5 ]; then
     --time-column time_hour --series-column origin
 fi
 
-# One rank a GPU; two ranks where there is none.
+# Two ranks, on a GPU each or on CPUs; one where there is one GPU.
 gpus=$( { nvidia-smi -L 2>/dev/null || true; } | grep -c '^GPU' || true)
-ranks=$((gpus > 0 ? gpus : 2))
+ranks=$((gpus == 1 ? 1 : 2))
 name="lstm-weather-seed$seed-$(date -u +%Y%m%d-%H%M%S)"
 "$longship" launch -n "$ranks" -- train configs/lstm_weather.yaml \
   --set run.seed="$seed" --set run.name="$name" --set run.directory=demo/runs

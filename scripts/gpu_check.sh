@@ -4,56 +4,25 @@
 # article's LSTM beside PyTorch's.
 #
 # Usage: scripts/gpu_check.sh [--build]      --build compiles first; else the binaries are taken
-# BUILD              where they are (default build/release)
-# PYTHON             a Python with torch, h5py and safetensors (default: the build's, else python3)
+# BUILD, PYTHON      as scripts/gpu_setup.sh tells
 # LONGSHIP_WEATHER   imported weather data for the demo (default demo/weather.h5 where it is)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build=${BUILD:-build/release}
 if [ "${1:-}" = --build ]; then
   make build
 elif [ $# -gt 0 ]; then
   sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
-python=${PYTHON:-$(sed -n 's/^PYTHON := //p' build/environment.mk 2>/dev/null || true)}
-[ -x "$python" ] || python=$(command -v python3)
+. scripts/gpu_setup.sh
 export LONGSHIP_COUNT_CUDA_WAITS=$PWD/$build/tests/multirank/train/liblongship_count_cuda_waits.so
-export LONGSHIP_BINARY=$PWD/$build/longship PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 [ -n "${LONGSHIP_WEATHER:-}" ] || [ ! -e demo/weather.h5 ] || export LONGSHIP_WEATHER=$PWD/demo/weather.h5
-
-# Programs that were built elsewhere look for LibTorch where it was there; this Python has one too.
-if ldd "$LONGSHIP_BINARY" | grep -q 'not found'; then
-  libraries=$("$python" - <<'PYTHON'
-import pathlib
-import torch
-packages = pathlib.Path(torch.__file__).parents[1]
-folders = [packages / "torch/lib", *sorted(packages.glob("nvidia/*/lib"))]
-print(":".join(map(str, folders)))
-PYTHON
-  )
-  export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  if ldd "$LONGSHIP_BINARY" | grep 'not found' >&2; then
-    echo "gpu_check: these libraries are missing" >&2
-    exit 5
-  fi
-fi
-
-failed=()
-check() {
-  local name=$1
-  shift
-  printf '\n== %s\n' "$name"
-  SECONDS=0
-  "$@" || failed+=("$name (exit code $?)")
-  printf -- '-- %s: %s s\n' "$name" "$SECONDS"
-}
 
 # Tests of the GPU skip themselves where there is none; here that is a failure.
 gpu_tests() {
   local output
-  output=$(timeout 120 "$@" --gtest_color=no --gtest_filter='*Gpu*:*Nccl*:StreamMark.*' 2>&1) || {
+  output=$(timeout 120 "$@" --gtest_color=no --gtest_filter='*Gpu*:*Nccl*' 2>&1) || {
     printf '%s\n' "$output"
     return 1
   }
@@ -107,10 +76,4 @@ check doctor timeout 60 "$LONGSHIP_BINARY" doctor
 check training timeout 240 "$python" tests/multirank/train/gpu_test.py
 check speed timeout 500 "$python" bench/compare.py train --rounds 1
 check inference timeout 200 "$python" bench/compare.py infer --rounds 1
-
-echo
-if [ ${#failed[@]} -gt 0 ]; then
-  printf 'gpu_check: failed: %s\n' "${failed[@]}" >&2
-  exit 1
-fi
-echo "gpu_check: all passed"
+end_checks gpu_check

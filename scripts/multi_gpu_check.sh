@@ -2,29 +2,16 @@
 # What needs several GPUs of one host: the same training on 1 to 8 of them, resumes on other numbers,
 # faults, all-reduce by size, and samples/s by the number of GPUs.
 #
-# BUILD and PYTHON as in scripts/gpu_check.sh.
+# BUILD and PYTHON: as scripts/gpu_setup.sh tells.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build=${BUILD:-build/release}
-python=${PYTHON:-$(sed -n 's/^PYTHON := //p' build/environment.mk 2>/dev/null || true)}
-[ -x "$python" ] || python=$(command -v python3)
-export LONGSHIP_BINARY=$PWD/$build/longship PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-gpus=$(nvidia-smi -L | grep -c '^GPU')
+. scripts/gpu_setup.sh
+gpus=$( { nvidia-smi -L 2>/dev/null || true; } | grep -c '^GPU' || true)
 if [ "$gpus" -lt 2 ]; then
   echo "multi_gpu_check: $gpus GPU here, and at least 2 are needed" >&2
   exit 5
 fi
-
-failed=()
-check() {
-  local name=$1
-  shift
-  printf '\n== %s\n' "$name"
-  SECONDS=0
-  "$@" || failed+=("$name (exit code $?)")
-  printf -- '-- %s: %s s\n' "$name" "$SECONDS"
-}
 
 # Weak scaling: 256 windows a rank.
 scaling() {
@@ -45,10 +32,4 @@ scaling() {
 check correctness timeout 300 "$python" tests/multirank/train/multi_gpu_test.py
 check scaling scaling
 check all-reduce timeout 120 "$LONGSHIP_BINARY" launch -n "$gpus" -- bench allreduce
-
-echo
-if [ ${#failed[@]} -gt 0 ]; then
-  printf 'multi_gpu_check: failed: %s\n' "${failed[@]}" >&2
-  exit 1
-fi
-echo "multi_gpu_check: all passed"
+end_checks multi_gpu_check

@@ -11,6 +11,7 @@
 # LONGSHIP_CACHE   where the environments live (default: $XDG_CACHE_HOME/longship or ~/.cache/longship)
 # LONGSHIP_CUDA    auto (default), or pypi to ignore an installed toolkit, or a toolkit's folder
 set -euo pipefail
+shopt -s inherit_errexit  # an installation that fails in $(...) ends the script too
 cd "$(dirname "$0")/.."
 
 cache=${LONGSHIP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/longship}

@@ -1,12 +1,8 @@
 #include "slurm/job_environment.h"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string_view>
 
 namespace longship::slurm {
@@ -50,50 +46,6 @@ std::optional<JobEnvironment> job_environment(const GetVariable& get) {
 
 std::optional<JobEnvironment> job_environment() {
   return job_environment([](const char* name) { return std::getenv(name); });
-}
-
-std::optional<std::chrono::seconds> parse_time_left(const std::string& text) {
-  std::string_view rest(text);
-  while (!rest.empty() && (rest.back() == '\n' || rest.back() == ' ')) rest.remove_suffix(1);
-  int64_t days = 0;
-  const size_t dash = rest.find('-');
-  if (dash != std::string_view::npos) {
-    const auto value = number(rest.substr(0, dash));
-    if (!value) return std::nullopt;
-    days = *value;
-    rest.remove_prefix(dash + 1);
-  }
-  int64_t seconds = 0;
-  int parts = 0;
-  while (true) {
-    const size_t colon = rest.find(':');
-    const auto value = number(rest.substr(0, colon));
-    if (!value) return std::nullopt;
-    seconds = seconds * 60 + *value;
-    ++parts;
-    if (colon == std::string_view::npos) break;
-    rest.remove_prefix(colon + 1);
-  }
-  if (parts < 2 || parts > 3 || (dash != std::string_view::npos && parts != 3)) return std::nullopt;
-  return std::chrono::seconds(days * 86400 + seconds);
-}
-
-std::optional<std::chrono::seconds> time_left(const std::string& job_id) {
-  // The id becomes part of a command line, so nothing but an id may pass.
-  const bool plain = !job_id.empty() && std::all_of(job_id.begin(), job_id.end(), [](char c) {
-    return (c >= '0' && c <= '9') || c == '_';
-  });
-  if (!plain) return std::nullopt;
-  const std::string command = "squeue -h -j " + job_id + " -o %L 2>/dev/null";
-  struct Close {
-    void operator()(FILE* file) const { pclose(file); }
-  };
-  // NOLINTNEXTLINE(bugprone-command-processor): only the id varies, which was checked above
-  const std::unique_ptr<FILE, Close> pipe(popen(command.c_str(), "r"));
-  if (pipe == nullptr) return std::nullopt;
-  std::array<char, 128> line{};
-  if (std::fgets(line.data(), line.size(), pipe.get()) == nullptr) return std::nullopt;
-  return parse_time_left(line.data());
 }
 
 }  // namespace longship::slurm

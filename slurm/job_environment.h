@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,14 +26,5 @@ using GetVariable = std::function<const char*(const char* name)>;
 std::optional<JobEnvironment> job_environment(const GetVariable& get);
 // The same from this process's environment.
 std::optional<JobEnvironment> job_environment();
-
-// "5:30", "1:02:03" and "2-01:02:03" as squeue's %L writes a time, in seconds; nothing for words
-// such as "UNLIMITED", "INVALID" or "NOT_SET".
-std::optional<std::chrono::seconds> parse_time_left(const std::string& text);
-
-// How long the job may still run, asked with `squeue -h -j ID -o %L` (Slurm 22.05 does not set
-// SLURM_JOB_END_TIME); nothing when there is no limit or squeue does not answer. Starts a process:
-// not for use after MPI has started.
-std::optional<std::chrono::seconds> time_left(const std::string& job_id);
 
 }  // namespace longship::slurm

@@ -51,7 +51,13 @@ __device__ uint32_t magnitude_bits(float value) {
 __device__ uint32_t largest_of_block(uint32_t value) {
   constexpr uint32_t kAll = 0xffffffffU;
   __shared__ uint32_t of_warps[kThreads / 32];
+#if __CUDA_ARCH__ >= 800
   value = __reduce_max_sync(kAll, value);
+#else
+  for (int offset = 16; offset > 0; offset /= 2) {
+    value = max(value, __shfl_down_sync(kAll, value, offset));
+  }
+#endif
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = value;
   __syncthreads();
   if (threadIdx.x < kThreads / 32) {

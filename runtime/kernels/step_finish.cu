@@ -79,6 +79,10 @@ __global__ void __launch_bounds__(kThreads) finish(StepFinish f) {
   if (threadIdx.x == 0) decide_step(f, sum, atomicExch(&f.scratch[0], 0U) == 0U);
 }
 
+__global__ void finish_by_squares(StepFinish f) {
+  decide_step_by_squares(f);
+}
+
 __global__ void write_stamp(int64_t* stamp) {
   *stamp = now();
 }
@@ -97,6 +101,11 @@ int finish_blocks() {
 }
 
 void finish_step_cuda(const StepFinish& f, cudaStream_t stream) {
+  if (f.squares != nullptr) {
+    finish_by_squares<<<1, 1, 0, stream>>>(f);
+    check_launch("finish_step");
+    return;
+  }
   constexpr int64_t kPerBlock = int64_t{kThreads} * 8;
   const auto blocks = static_cast<unsigned>(
       std::clamp<int64_t>((f.elements + kPerBlock - 1) / kPerBlock, 1, kMostBlocks));

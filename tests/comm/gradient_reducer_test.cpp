@@ -453,6 +453,52 @@ TEST(GradientReducer, RefusesMisuse) {
                std::invalid_argument);
 }
 
+TEST(GradientReducer, RefusesAParameterThatComesTwice) {
+  const auto alone = make_local_communicator();
+  const at::Tensor tied = torch::zeros({4}).requires_grad_();
+  const at::Tensor other = torch::zeros({2}).requires_grad_();
+  EXPECT_THROW(GradientReducer({tied, other, tied}, *alone, {}), std::invalid_argument);
+}
+
+// As where a failed step tries what would fit into memory.
+TEST(GradientReducer, BackwardAfterPoisonSendsNothing) {
+  const auto group = make_local_group(2);
+  play_ranks(group, [&](Communicator& inner) {
+    RecordingCommunicator communicator(inner);
+    const auto parameters = make_parameters(kShapes);
+    GradientReducer reducer(parameters, communicator, small_buckets(WireFormat::kFp32));
+    step(reducer, parameters, 1);
+    communicator.all_reduced.clear();
+    reducer.zero();
+    reducer.begin_micro_step(true);
+    if (inner.rank() == 1) {
+      reducer.poison();
+      backward(parameters, filled(parameters, 1));
+      backward(parameters, filled(parameters, 1));
+      EXPECT_TRUE(communicator.all_reduced.empty());
+      reducer.poison();
+    } else {
+      backward(parameters, filled(parameters, 1));
+    }
+    reducer.finalize();
+    EXPECT_FALSE(all_finite(reducer));
+  });
+}
+
+TEST(GradientReducer, AStepThatWasNotFiniteTellsNoScale) {
+  const auto group = make_local_group(2);
+  play_ranks(group, [&](Communicator& communicator) {
+    const auto parameters = make_parameters(kShapes);
+    GradientReducer reducer(parameters, communicator, small_buckets(WireFormat::kFp16));
+    step(reducer, parameters, kInfinity);
+    EXPECT_FALSE(reducer.settled());
+    // Far below what the scale of no history would leave of it.
+    step(reducer, parameters, 1e-12F);
+    EXPECT_TRUE(reducer.settled());
+    EXPECT_LT(distance(parameters, 2e-12F), 1e-3F);
+  });
+}
+
 TEST(GradientReducer, RefusesRanksWithDifferentModels) {
   const auto group = make_local_group(2);
   play_ranks(group, [](Communicator& communicator) {

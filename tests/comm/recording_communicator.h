@@ -27,8 +27,9 @@ class RecordingCommunicator final : public Communicator {
   void all_gather(const at::Tensor& input, at::Tensor output) override {
     inner_.all_gather(input, output);
   }
-  void reduce_scatter(const at::Tensor& input, at::Tensor output, ReduceOp op) override {
-    inner_.reduce_scatter(input, output, op);
+  std::unique_ptr<Work> reduce_scatter_async(const at::Tensor& input, at::Tensor output,
+                                             ReduceOp op) override {
+    return inner_.reduce_scatter_async(input, output, op);
   }
   void barrier() override { inner_.barrier(); }
 

@@ -33,10 +33,12 @@ class ArrayReaderTest : public Hdf5Test {
                       const std::vector<std::string>& columns = {}) const {
     return message_of<DataError>([&] { read(dataset, columns); });
   }
-  Packing packing(const std::string& dataset) const {
+  Packing packing(const std::string& dataset) {
     const Hdf5Handle file = open();
-    return packing_of(Hdf5Dataset(file.get(), path_, dataset));
+    notes_.clear();
+    return packing_of(Hdf5Dataset(file.get(), path_, dataset), notes_);
   }
+  std::vector<std::string> notes_;
 };
 
 TEST_F(ArrayReaderTest, NamesComeFromTheAttributeTheDatasetBesideOrTheArray) {
@@ -94,6 +96,25 @@ TEST_F(ArrayReaderTest, OffsetsBesideTheValuesCutSeries) {
   }
 }
 
+TEST_F(ArrayReaderTest, OffsetsBesideColumnDatasetsCutSeries) {
+  const auto fill = [](Hdf5Builder& file, const std::vector<int64_t>& offsets) {
+    file.numbers("/temp", {4}, {1, 2, 3, 4});
+    file.numbers("/humid", {4}, {5, 6, 7, 8});
+    file.integers("/offsets", offsets);
+    file.strings("/ids", {"x", "y"});
+  };
+  build([&](Hdf5Builder& file) { fill(file, {0, 3, 4}); });
+  const SeriesTable table = read_columns({"/temp", "/humid"});
+  EXPECT_THAT(table.offsets, ElementsAre(0, 3, 4));
+  EXPECT_THAT(table.series, ElementsAre("x", "y"));
+  EXPECT_THAT(numbers_of(table.values), ElementsAre(1, 5, 2, 6, 3, 7, 4, 8));
+  build([&](Hdf5Builder& file) { fill(file, {0, 3}); });
+  EXPECT_THAT(message_of<DataError>([&] {
+                read_columns({"/temp", "/humid"});
+              }),
+              HasSubstr("/offsets stands beside the values but does not cut their 4 rows"));
+}
+
 TEST_F(ArrayReaderTest, ATimeAxisOfAnotherLengthIsNotTaken) {
   build([](Hdf5Builder& file) {
     file.numbers("/x", {2, 1}, {1, 2});
@@ -126,6 +147,61 @@ TEST_F(ArrayReaderTest, PackingFollowsTheAttributesOfNetcdf) {
   EXPECT_TRUE(packing("/signed").identity());
   EXPECT_THAT(message_of<DataError>([&] { packing("/unsigned"); }),
               HasSubstr("/unsigned has the attribute _Unsigned"));
+}
+
+TEST_F(ArrayReaderTest, MissingValuesAreThoseThatTheTypeOfTheDataHolds) {
+  build([](Hdf5Builder& file) {
+    file.numbers("/narrow", {3}, {1, 1e20, -999.9}, H5T_IEEE_F32LE);
+    file.number_attribute("/narrow", "missing_value", 1e20);  // a double, unlike the data
+    file.number_attribute("/narrow", "_FillValue", -999.9);
+    file.numbers("/whole", {2}, {1, 2'147'483'647}, H5T_STD_I32LE);
+    file.number_attribute("/whole", "missing_value", 1e20);  // that no integer holds
+  });
+  EXPECT_THAT(numbers_of(read("/narrow").values), ElementsAre(1, IsNan(), IsNan()));
+  EXPECT_THAT(numbers_of(read("/whole").values), ElementsAre(1, 2'147'483'647.0F));
+}
+
+// Makes the virtual dataset /x of six doubles: the first `mapped` ones from /part.
+void build_virtual(Hdf5Builder& file, hsize_t mapped, const double* fill) {
+  const hsize_t extent = 6;
+  const hsize_t start = 0;
+  file.numbers("/part", {mapped}, std::vector<double>(mapped, 0));
+  const Hdf5Handle plist = own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "property list");
+  const Hdf5Handle space = own(H5Screate_simple(1, &extent, nullptr), H5Sclose, "space");
+  const Hdf5Handle source = own(H5Screate_simple(1, &mapped, nullptr), H5Sclose, "space");
+  check_hdf5(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, &start, nullptr, &mapped, nullptr),
+             "selection");
+  check_hdf5(H5Pset_virtual(plist.get(), space.get(), ".", "/part", source.get()), "virtual");
+  if (fill != nullptr) {
+    check_hdf5(H5Pset_fill_value(plist.get(), H5T_NATIVE_DOUBLE, fill), "fill value");
+  }
+  file.create("/x", {extent}, H5T_IEEE_F64LE, plist.get());
+}
+
+TEST_F(ArrayReaderTest, ZerosOfAVirtualDatasetAreValuesWhereItsSourcesCoverIt) {
+  build([](Hdf5Builder& file) { build_virtual(file, 6, nullptr); });
+  EXPECT_TRUE(packing("/x").identity());
+  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_THAT(numbers_of(read("/x").values), ElementsAre(0, 0, 0, 0, 0, 0));
+  // Only the value tells the elements that no source gives.
+  build([](Hdf5Builder& file) { build_virtual(file, 4, nullptr); });
+  EXPECT_THAT(packing("/x").missing, ElementsAre(0));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("/x is a virtual dataset whose sources do not give "
+                                            "every element; 0, which")));
+  const double fill = -1;
+  build([&](Hdf5Builder& file) { build_virtual(file, 4, &fill); });
+  EXPECT_THAT(numbers_of(read("/x").values), ElementsAre(0, 0, 0, 0, IsNan(), IsNan()));
+  build([&](Hdf5Builder& file) { build_virtual(file, 6, &fill); });
+  EXPECT_THAT(packing("/x").missing, ElementsAre(-1));
+}
+
+TEST_F(ArrayReaderTest, ChunksThatWereNeverWrittenAreSaid) {
+  build([](Hdf5Builder& file) { file.partly_written("/x", 10, 4, 5); });
+  EXPECT_THAT(read("/x").notes, Contains(HasSubstr("data.h5: /x: 1 of 3 chunks were never written "
+                                                   "and read as the fill value 0")));
+  EXPECT_THAT(read_columns({"/x"}).notes, Contains(HasSubstr("1 of 3 chunks")));
+  build([](Hdf5Builder& file) { file.partly_written("/x", 10, 4, 10); });
+  EXPECT_THAT(read("/x").notes, IsEmpty());
 }
 
 TEST_F(ArrayReaderTest, ColumnDatasetsAreUnpackedEachByItsOwnAttributes) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <stdexcept>
 
 #include "data/error.h"
@@ -121,6 +122,21 @@ TEST_F(BatchLoaderTest, RefusesABatchThatMicroBatchesDoNotDivide) {
   LoaderPlan uneven = plan();
   uneven.micro_batch_size = 3;
   EXPECT_THROW(BatchLoader(dataset_, SampleOrder(1, 2, 10), uneven, c10::kCPU), DataError);
+}
+
+TEST_F(BatchLoaderTest, TrainingBatchesHaveNoMaskOfFilledTargets) {
+  std::vector<std::vector<float>> rows;
+  for (int row = 0; row < 13; ++row) rows.push_back({static_cast<float>(row)});
+  rows[5] = {std::numeric_limits<float>::quiet_NaN()};
+  write_series_file(folder_.path("holes.h5"), make_table({rows}), false);
+  DatasetSpec spec = dataset_->spec();
+  spec.paths = {folder_.path("holes.h5")};
+  spec.missing = MissingPolicy::kInterpolate;
+  const auto filled = Dataset::open(spec);
+  const std::vector<int64_t> windows = {2};
+  ASSERT_TRUE(filled->gather(Split::kTrain, windows).observed.defined());
+  BatchLoader loader(filled, SampleOrder(1, 2, 10), plan(), c10::kCPU, 1);
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(loader.next().batch.observed.defined());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "data/error.h"
 #include "data/time_parser.h"
@@ -44,6 +45,21 @@ TEST_F(CsvImportTest, TakesTimeAndNumbersAndLeavesOutText) {
               Contains(AllOf(HasSubstr("text"), HasSubstr("'weather' ('rain' at"))));
 }
 
+TEST_F(CsvImportTest, AFileIsTakenOnceAndMustBeAFile) {
+  const std::string path = folder_.write("a.csv", "t,a\n2020-01-01,1\n");
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::filesystem::create_symlink(path, folder / "b.csv");
+  EXPECT_THAT(message_of<DataError>([&] {
+                import_csv({path, folder / "b.csv"}, {});
+              }),
+              AllOf(HasSubstr("b.csv"), HasSubstr("named twice")));
+  EXPECT_THAT(message_of<DataError>([&] { import_csv({"/dev/zero"}, {}); }),
+              HasSubstr("/dev/zero is a device or pipe"));
+  std::filesystem::create_symlink("loop.csv", folder / "loop.csv");
+  EXPECT_THAT(message_of<DataError>([&] { import_csv({folder / "loop.csv"}, {}); }),
+              AllOf(HasSubstr("loop.csv cannot be looked at: "), HasSubstr("symbolic links")));
+}
+
 TEST_F(CsvImportTest, LongFormatIsToldApartByTheSeriesColumn) {
   CsvImportOptions options;
   options.series_column = "store";
@@ -77,6 +93,20 @@ TEST_F(CsvImportTest, ConflictsNameTheOptionAndTheColumnsOfText) {
                     HasSubstr("store")));
   // Equal numbers of two stores are no copies.
   EXPECT_THAT(refusal("t,store,a\n2020-01-01,x,1\n2020-01-01,y,1\n"), HasSubstr("--series-column"));
+}
+
+TEST_F(CsvImportTest, RowsThatDifferInAColumnLeftOutAreNoCopies) {
+  CsvImportOptions options;
+  options.columns = {"a"};
+  const std::string stores = "t,a,store\n2020-01-01,1,x\n2020-01-01,1,y\n2020-01-02,2,x\n";
+  EXPECT_THAT(refusal(stores, options),
+              AllOf(HasSubstr("file.csv:2"), HasSubstr("file.csv:3"),
+                    HasSubstr("--series-column (columns that were left out: store)")));
+  // Files may order their columns differently: the second repeats a row of the first.
+  options.series_column = "store";
+  const std::string first = folder_.write("1.csv", "t,a,u,v,store\n2020-01-01,1,5,6,x\n");
+  const std::string second = folder_.write("2.csv", "v,u,t,a,store\n6,5,2020-01-01,1,x\n");
+  EXPECT_EQ(import_csv({first, second}, options).report.rows_repeated, 1);
 }
 
 TEST_F(CsvImportTest, NotationsGiveTheSameValues) {

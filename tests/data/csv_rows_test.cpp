@@ -11,10 +11,12 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsNan;
+using ::testing::Not;
 
 class CsvRowsTest : public ::testing::Test {
  protected:
@@ -85,14 +87,14 @@ TEST_F(CsvRowsTest, TheSeriesColumnTellsRowsApart) {
 TEST_F(CsvRowsTest, TextColumnsAreLeftOutAndHashed) {
   const CsvRows rows = collect("t,a\nrain,1\nrain,1\nsun,1\n");
   EXPECT_THAT(rows.columns, ElementsAre("a"));
-  EXPECT_THAT(rows.text_columns, ElementsAre("t"));
-  EXPECT_EQ(rows.text_hash[0], rows.text_hash[1]);
-  EXPECT_NE(rows.text_hash[0], rows.text_hash[2]);
+  EXPECT_THAT(rows.other_columns, ElementsAre("t"));
+  EXPECT_EQ(rows.other_hash[0], rows.other_hash[1]);
+  EXPECT_NE(rows.other_hash[0], rows.other_hash[2]);
   EXPECT_THAT(notes_,
               Contains(AllOf(HasSubstr("they hold text: 't' ('rain' at"), HasSubstr("a.csv:2"))));
   // The same words in other columns are another row.
   const CsvRows swapped = collect("t,u,a\nx,y,1\ny,x,1\n");
-  EXPECT_NE(swapped.text_hash[0], swapped.text_hash[1]);
+  EXPECT_NE(swapped.other_hash[0], swapped.other_hash[1]);
 }
 
 TEST_F(CsvRowsTest, ANamedTextColumnIsAnErrorWithTheLine) {
@@ -172,6 +174,52 @@ TEST_F(CsvRowsTest, IntegersAreTimeOnlyWhenNamed) {
   const CsvRows named = collect(text);
   EXPECT_EQ(named.time[1] - named.time[0], int64_t{7} * 86'400'000'000'000);
   EXPECT_THAT(notes_, ElementsAre("times without a zone are taken as UTC"));
+}
+
+TEST_F(CsvRowsTest, DatesWithPointsGetTheOptionsThatReadThem) {
+  EXPECT_THAT(refusal("Datum;a\n31.12.2020;1\n01.01.2021;2\n"),
+              AllOf(HasSubstr("a.csv:2, column 'Datum': '31.12.2020'"),
+                    HasSubstr("--time-column 'Datum' and --time-format '%d.%m.%Y'")));
+  const std::string clocks = "Messung;a\n31.12.2020 23:00;1\n01.01.2021 00:00;2\n";
+  EXPECT_THAT(collect(clocks).columns, ElementsAre("a"));
+  EXPECT_THAT(notes_, Contains(AllOf(HasSubstr("'Messung'"), HasSubstr("--time-column 'Messung'"),
+                                     HasSubstr("--time-format '%d.%m.%Y %H:%M'"))));
+  // A usual name is enough, also a German or French one.
+  for (const char* name : {"Date", "Zeit", "Datum", "horodatage"}) {
+    collect(std::string(name) + ",a\nMon 1 Jan 2020,1\n");
+    EXPECT_THAT(notes_, Contains(HasSubstr("give --time-column '" + std::string(name) + "'")));
+  }
+  collect("city,a\nOslo,1\n");
+  EXPECT_THAT(notes_, Each(Not(HasSubstr("--time-column"))));
+  options_.time_column = "Messung";
+  options_.time_format = "%d.%m.%Y %H:%M";
+  EXPECT_EQ(format_time(collect(clocks).time[1]), "2021-01-01T00:00:00Z");
+}
+
+TEST_F(CsvRowsTest, NumbersTakenAsSecondsAreSaidAndThoseThatMayBeDatesRefused) {
+  options_.time_column = "t";
+  collect("t,a\n1577836800,1\n1577840400,2\n");
+  EXPECT_THAT(notes_, ElementsAre("numbers in 't' are taken as seconds since 1970"));
+  collect("t,a\n1577836800000,1\n");
+  EXPECT_THAT(notes_, ElementsAre("numbers in 't' are taken as milliseconds since 1970"));
+  EXPECT_THAT(refusal("t,a\n2020010122,1\n2020010123,2\n"),
+              AllOf(HasSubstr("a.csv: every number in 't', such as 2020010122"),
+                    HasSubstr("--time-format %Y%m%d%H or epoch-s")));
+  // Hour 24 is none, so they are seconds.
+  collect("t,a\n2020010123,1\n2020010124,2\n");
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("seconds since 1970")));
+  EXPECT_THAT(refusal("t,a\n20200101,1\n"), HasSubstr("--time-format '%Y%m%d'"));
+  EXPECT_THAT(refusal("t,a\n202001012359,1\n"), HasSubstr("--time-format '%Y%m%d%H%M'"));
+}
+
+TEST_F(CsvRowsTest, SlashDatesWithAZoneAreTurnedInTheirOwnZone) {
+  // In UTC the first is 31 December, the second 1 February.
+  const CsvRows rows = collect(
+      "t,a\n1/2/2020 00:30 +01:00,1\n2/2/2020 00:30 +01:00,2\n13/2/2020 00:30 +01:00,3\n"
+      "3/4/2020 00:30 +01:00,4\n");
+  EXPECT_EQ(format_time(rows.time[0]), "2020-01-31T23:30:00Z");
+  EXPECT_EQ(format_time(rows.time[1]), "2020-02-01T23:30:00Z");
+  EXPECT_EQ(format_time(rows.time[3]), "2020-04-02T23:30:00Z");
 }
 
 TEST_F(CsvRowsTest, AFileNeedsRowsWithoutAmbiguousBlankLines) {

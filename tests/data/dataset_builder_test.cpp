@@ -18,6 +18,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
@@ -64,6 +65,14 @@ TEST_F(DatasetBuilderTest, APartWithoutAWindowIsSaid) {
   EXPECT_THAT(build_dataset(spec).table.notes, IsEmpty());
 }
 
+TEST_F(DatasetBuilderTest, RowRangesBehindASeriesEndAreSaid) {
+  DatasetSpec spec = store(make_table({counted(30, 1), counted(20, 1)}));
+  spec.split = SplitRows{{{0, 12}, {12, 18}, {18, 24}}};
+  EXPECT_THAT(build_dataset(spec).table.notes,
+              ElementsAre(AllOf(HasSubstr("go to row 24, and 1 of 2 series end before"),
+                                HasSubstr("'1', has 20 rows"))));
+}
+
 TEST_F(DatasetBuilderTest, ShortSeriesAreSkippedWithACount) {
   DatasetSpec spec = store(make_table({counted(4, 1), counted(30, 1), counted(1, 1)}, 10));
   const DatasetParts parts = build_dataset(spec);
@@ -71,6 +80,7 @@ TEST_F(DatasetBuilderTest, ShortSeriesAreSkippedWithACount) {
   EXPECT_THAT(parts.table.offsets, ElementsAre(0, 30));
   EXPECT_EQ(parts.table.time.size(), 30U);
   EXPECT_EQ(parts.table.time.back(), 290);
+  EXPECT_THAT(parts.table.files, ElementsAre(spec.paths.front()));
   EXPECT_THAT(parts.table.notes,
               ElementsAre(AllOf(HasSubstr("2 of 3 series are left out"), HasSubstr("0 (4), 2 (1)"),
                                 HasSubstr("5 rows (window 3 + horizon 2)"))));
@@ -96,7 +106,8 @@ TEST_F(DatasetBuilderTest, MissingIsRefusedByDefaultWithPlaceAndCounts) {
   rows[9][1] = std::numeric_limits<float>::infinity();
   DatasetSpec spec = store(make_table({counted(20, 2), rows}));
   spec.inputs = {"a", "b"};
-  EXPECT_THAT(refusal(spec), AllOf(HasSubstr("series '1', row 7, column 'b'"), HasSubstr("b 2")));
+  EXPECT_THAT(refusal(spec),
+              AllOf(HasSubstr("data.h5: series '1', row 7, column 'b'"), HasSubstr("b 2")));
   spec.inputs = {"a"};
   EXPECT_EQ(build_dataset(spec).table.series_count(), 2);  // b is not used
 }
@@ -140,6 +151,33 @@ TEST_F(DatasetBuilderTest, SeriesWithoutAnyValueOfAColumnAreLeftOut) {
   EXPECT_THAT(refusal(spec), HasSubstr("no series has a value of every used column"));
 }
 
+TEST_F(DatasetBuilderTest, ASeriesFirstMeasuredAfterItsTrainingPartIsNotFilledBackIntoIt) {
+  auto late = counted(20, 1);
+  for (size_t row = 0; row < 14; ++row) late[row][0] = kNaN;  // the training part
+  auto early = counted(20, 1);
+  for (size_t row = 0; row < 13; ++row) early[row][0] = kNaN;
+  DatasetSpec spec = store(make_table({late, early}));
+  for (const MissingPolicy policy : {MissingPolicy::kForwardFill, MissingPolicy::kInterpolate}) {
+    spec.missing = policy;
+    const DatasetParts parts = build_dataset(spec);
+    EXPECT_THAT(parts.table.series, ElementsAre("1"));
+    EXPECT_THAT(parts.table.notes,
+                Contains(HasSubstr("1 of 2 series are left out, without a value of a used column "
+                                   "by the end of its training part: 0 (a, first in row 14)")));
+  }
+  // Nothing is trained on a series without a training part, or where a normaliser is given.
+  Normalizer given;
+  given.columns = {"a"};
+  given.shift = {0};
+  given.scale = {1};
+  spec.normalizer = given;
+  EXPECT_EQ(build_dataset(spec).table.series_count(), 2);
+  spec = store(make_table({late}));
+  spec.missing = MissingPolicy::kInterpolate;
+  EXPECT_THAT(refusal(spec), AllOf(HasSubstr("by the end of its training part"),
+                                   HasSubstr("0 (a, first in row 14)"), HasSubstr("data.split")));
+}
+
 TEST_F(DatasetBuilderTest, StepsThatVaryAreSaid) {
   SeriesTable table = make_table({counted(20, 1)}, 10);
   EXPECT_EQ(build_dataset(store(table)).step_ns, 10);
@@ -152,7 +190,9 @@ TEST_F(DatasetBuilderTest, StepsThatVaryAreSaid) {
 TEST_F(DatasetBuilderTest, RowsOutOfTimeOrderAreRefused) {
   SeriesTable table = make_table({counted(20, 1)}, 10);
   std::swap(table.time[4], table.time[5]);
-  EXPECT_THAT(refusal(store(table)), HasSubstr("series '0', row 5"));
+  EXPECT_THAT(refusal(store(table)),
+              AllOf(HasSubstr("data.h5: series '0', row 5"), HasSubstr("does not come after"),
+                    HasSubstr("write the rows in order of time"), Not(HasSubstr("import"))));
   table.time[5] = table.time[4] = 40;  // equal is no order either
   EXPECT_THAT(refusal(store(table)), HasSubstr("series '0', row 5"));
 }
@@ -167,6 +207,9 @@ TEST_F(DatasetBuilderTest, ColumnsConstantInTheTrainingPartAreCentredAndSaid) {
   EXPECT_THAT(parts.table.notes, ElementsAre(HasSubstr("only centred, not scaled: b")));
   EXPECT_THAT(numbers_of(parts.table.values.select(1, 1).narrow(0, 0, 14)), Each(0.0F));
   EXPECT_FLOAT_EQ(numbers_of(parts.table.values)[2 * 13], 1);
+  // Nothing is centred without a normaliser, nor need there be a value to fit one to.
+  spec.normalize = "none";
+  EXPECT_THAT(build_dataset(spec).table.notes, IsEmpty());
 }
 
 TEST_F(DatasetBuilderTest, RefusesWrongSpecsByKey) {

@@ -37,10 +37,7 @@ TEST_F(DatasetTest, GathersInputsTargetsAndHistoryInConfigOrder) {
   EXPECT_FALSE(batch.observed.defined());
   EXPECT_THAT(numbers_of(dataset->history(Split::kTrain, windows)),
               ElementsAre(301, 1, 302, 2, 303, 3, 302, 2, 303, 3, 304, 4));
-  const WindowPlace place = dataset->place(Split::kTrain, 17);
-  EXPECT_EQ(place.series, "1");
-  EXPECT_EQ(place.row, 1);
-  EXPECT_EQ(place.last_time, 3'000'000'000);
+  EXPECT_EQ(dataset->first_row(Split::kTrain, 17), 20 + 1);
   EXPECT_EQ(dataset->step_ns(), 1'000'000'000);
   EXPECT_EQ(dataset->rows(), 26);
   EXPECT_EQ(dataset->series_count(), 2);
@@ -60,7 +57,7 @@ TEST_F(DatasetTest, OnlyEvaluationLooksBackOverABorder) {
   EXPECT_THAT(numbers_of(dataset->gather(Split::kValidation, first).target), ElementsAre(8, 9));
   const std::vector<int64_t> last = {3};
   EXPECT_THAT(numbers_of(dataset->gather(Split::kTrain, last).target), ElementsAre(6, 7));
-  EXPECT_EQ(dataset->place(Split::kTest, 0).row, 9);
+  EXPECT_EQ(dataset->first_row(Split::kTest, 0), 9);
 }
 
 TEST_F(DatasetTest, StrideSpacesWindowStarts) {
@@ -69,7 +66,7 @@ TEST_F(DatasetTest, StrideSpacesWindowStarts) {
   spec.stride = 4;
   const auto dataset = Dataset::open(spec);
   EXPECT_EQ(dataset->windows(Split::kTrain), 4);  // 0, 4, 8, 12
-  EXPECT_EQ(dataset->place(Split::kTrain, 3).row, 12);
+  EXPECT_EQ(dataset->first_row(Split::kTrain, 3), 12);
 }
 
 TEST_F(DatasetTest, NormaliserSeesTrainingRowsOnly) {
@@ -128,6 +125,7 @@ TEST_F(DatasetTest, FilledTargetsAreNotObserved) {
   EXPECT_TRUE(at::equal(batch.observed.flatten(), at::tensor({0, 1, 1, 1}).to(at::kBool)));
   EXPECT_FLOAT_EQ(batch.target[0][0][0].item<float>(), 3);
   EXPECT_FALSE(dataset->gather(Split::kTest, windows).observed.defined());
+  EXPECT_FALSE(dataset->gather(Split::kTrain, windows, false).observed.defined());
   EXPECT_THAT(dataset->notes(), Contains(HasSubstr("a 1")));
 }
 
@@ -141,8 +139,8 @@ TEST_F(DatasetTest, DropLeavesOutWindowsThatTouchAHole) {
   const auto dataset = Dataset::open(spec);
   // b is an input only: starts 6, 7 and 8 look back at row 8.
   EXPECT_EQ(dataset->windows(Split::kTrain), 16 - 3);
-  EXPECT_EQ(dataset->place(Split::kTrain, 5).row, 5);
-  EXPECT_EQ(dataset->place(Split::kTrain, 6).row, 9);
+  EXPECT_EQ(dataset->first_row(Split::kTrain, 5), 5);
+  EXPECT_EQ(dataset->first_row(Split::kTrain, 6), 9);
   for (int64_t window = 0; window < 13; ++window) {
     const std::vector<int64_t> one = {window};
     const Batch batch = dataset->gather(Split::kTrain, one);

@@ -63,6 +63,13 @@ TEST_F(ForeignReaderTest, WhatIsNoColumnIsNoCandidate) {
   const SeriesTable table = read();
   EXPECT_THAT(table.offsets, ElementsAre(0, 3, 4));
   EXPECT_EQ(table.notes.front(), path_ + ": read from /values, (4, 1)");
+  // Only whole numbers cut.
+  build([](Hdf5Builder& file) {
+    file.numbers("/a", {3}, {1, 2, 3});
+    file.numbers("/offsets", {3}, {0.5, 1.5, 2.5});
+  });
+  EXPECT_THAT(read().columns, ElementsAre("a", "offsets"));
+  EXPECT_THAT(read().offsets, ElementsAre(0, 3));
 }
 
 TEST_F(ForeignReaderTest, DatasetsOfOneLengthAreColumnsOfOneSeries) {

@@ -61,6 +61,22 @@ void Hdf5Builder::numbers(const std::string& path, const std::vector<hsize_t>& s
   write(file(), path, file_type, H5T_NATIVE_DOUBLE, simple(shape), values.data());
 }
 
+void Hdf5Builder::partly_written(const std::string& path, hsize_t rows, hsize_t chunk,
+                                 hsize_t written) {
+  const Hdf5Handle plist = own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, path);
+  check_hdf5(H5Pset_chunk(plist.get(), 1, &chunk), path);
+  create(path, {rows}, H5T_IEEE_F64LE, plist.get());
+  const Hdf5Handle set = own(H5Dopen2(file(), path.c_str(), H5P_DEFAULT), H5Dclose, path);
+  const Hdf5Handle space = simple({rows});
+  const hsize_t start = 0;
+  check_hdf5(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, &start, nullptr, &written, nullptr),
+             path);
+  const std::vector<double> values(written, 1);
+  check_hdf5(H5Dwrite(set.get(), H5T_NATIVE_DOUBLE, simple({written}).get(), space.get(),
+                      H5P_DEFAULT, values.data()),
+             path);
+}
+
 void Hdf5Builder::integers(const std::string& path, const std::vector<int64_t>& values) {
   write(file(), path, H5T_STD_I64LE, H5T_NATIVE_INT64, simple({values.size()}), values.data());
 }

@@ -25,6 +25,8 @@ class Hdf5Builder {
   // A contiguous dataset of a file type from doubles.
   void numbers(const std::string& path, const std::vector<hsize_t>& shape,
                const std::vector<double>& values, hid_t file_type = H5T_IEEE_F64LE);
+  // `rows` doubles in chunks, of which only the first `written` are written.
+  void partly_written(const std::string& path, hsize_t rows, hsize_t chunk, hsize_t written);
   void integers(const std::string& path, const std::vector<int64_t>& values);
   void strings(const std::string& path, const std::vector<std::string>& values);
   // Strings of a fixed length in bytes, padded as the type says.

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "data/error.h"
 #include "hdf5_builder.h"
 
@@ -88,6 +86,9 @@ TEST_F(Hdf5DatasetTest, ChunksAndFiltersComeInTheOrderOfWriting) {
   EXPECT_THAT(info("/x").chunk, ElementsAre(4));
   EXPECT_THAT(info("/x").filters, ElementsAre(H5Z_FILTER_SHUFFLE, H5Z_FILTER_FLETCHER32));
   EXPECT_EQ(info("/x").stored_bytes, 0);  // never written
+  EXPECT_EQ(info("/x").all_chunks, 3);
+  EXPECT_EQ(info("/x").written_chunks, 0);
+  EXPECT_FALSE(info("/x").partly_written());
   EXPECT_THAT(info("/y").chunk, IsEmpty());
   EXPECT_EQ(info("/y").stored_bytes, 40);
 }
@@ -157,6 +158,8 @@ TEST_F(Hdf5DatasetTest, AttributesAreReadTolerantly) {
   const Hdf5Handle file = open();
   EXPECT_THAT(string_attribute(file.get(), "text"), Optional(ElementsAre("a")));
   EXPECT_THAT(string_attribute(file.get(), "texts"), Optional(ElementsAre("a", "b")));
+  EXPECT_EQ(text_attribute(file.get(), "texts"), "a");
+  EXPECT_FALSE(text_attribute(file.get(), "absent"));
   EXPECT_THAT(number_attribute(file.get(), "number"), Optional(ElementsAre(2.75)));
   EXPECT_THAT(integer_attribute(file.get(), "number"), Optional(ElementsAre(2)));
   EXPECT_THAT(integer_attribute(file.get(), "flag"), Optional(ElementsAre(1)));
@@ -170,46 +173,6 @@ TEST_F(Hdf5DatasetTest, FloatsWiderThanADoubleAreRefused) {
   build([](Hdf5Builder& file) { file.numbers("/x", {1}, {1}, H5T_NATIVE_LDOUBLE); });
   EXPECT_THAT(unreadable("/x"), AllOf(HasSubstr("data.h5: /x holds float128 little-endian"),
                                       HasSubstr("wider than a double")));
-}
-
-TEST_F(Hdf5DatasetTest, ValuesInAnotherFileMustBeThere) {
-  build([](Hdf5Builder& file) {
-    const Hdf5Handle plist = layout();
-    check_hdf5(H5Pset_external(plist.get(), "raw.bin", 0, 2 * sizeof(float)), "external");
-    file.create("/x", {2}, H5T_IEEE_F32LE, plist.get());
-  });
-  EXPECT_TRUE(info("/x").is_external);
-  EXPECT_THAT(unreadable("/x"),
-              AllOf(HasSubstr("data.h5: /x keeps its values in another file, raw.bin"),
-                    HasSubstr("copy it beside " + path_)));
-  const float values[] = {1.5F, -2};
-  folder_.write("raw.bin", {reinterpret_cast<const char*>(values), sizeof values});
-  EXPECT_THAT(unreadable("/x"), AllOf(HasSubstr("raw.bin, which is not in the folder where the "
-                                                "program runs"),
-                                      HasSubstr("HDF5_EXTFILE_PREFIX='${ORIGIN}'")));
-  const std::filesystem::path former = std::filesystem::current_path();
-  std::filesystem::current_path(folder_.path(""));
-  const Hdf5Handle file = open();
-  EXPECT_THAT(Hdf5Dataset(file.get(), path_, "/x").read_doubles(), ElementsAre(1.5, -2));
-  std::filesystem::current_path(former);
-}
-
-TEST_F(Hdf5DatasetTest, SourcesOfAVirtualDatasetMustBeThere) {
-  build([](Hdf5Builder& file) {
-    const Hdf5Handle plist = layout();
-    const hsize_t extent = 2;
-    const Hdf5Handle space = own(H5Screate_simple(1, &extent, nullptr), H5Sclose, "space");
-    check_hdf5(H5Pset_virtual(plist.get(), space.get(), "part.h5", "/y", space.get()), "virtual");
-    file.create("/x", {2}, H5T_IEEE_F64LE, plist.get());
-  });
-  EXPECT_TRUE(info("/x").is_virtual);
-  const std::string absent = "/x is a virtual dataset whose source /y in part.h5 is not there";
-  EXPECT_THAT(unreadable("/x"), HasSubstr(absent));
-  { Hdf5Builder(folder_.path("part.h5")).numbers("/other", {2}, {1, 2}); }
-  EXPECT_THAT(unreadable("/x"), HasSubstr(absent));
-  { Hdf5Builder(folder_.path("part.h5")).numbers("/y", {2}, {1, 2}); }
-  const Hdf5Handle file = open();
-  EXPECT_THAT(Hdf5Dataset(file.get(), path_, "/x").read_doubles(), ElementsAre(1, 2));
 }
 
 TEST(Hdf5RealFilesTest, AreReadOrRefusedByName) {

@@ -62,6 +62,12 @@ TEST(Hdf5FileTest, WalksLinksAndCyclesAndNamesDanglingOnes) {
             (std::vector<double>{7, 8}));
 }
 
+TEST(Hdf5FileTest, GroupsAreWhatAnObjectIsIn) {
+  EXPECT_EQ(group_of("/values"), "/");
+  EXPECT_EQ(group_of("/a/b"), "/a");
+  EXPECT_EQ(group_of("/a/b/c"), "/a/b");
+}
+
 TEST(Hdf5FileTest, RealNetcdfClassicIsNamed) {
   LONGSHIP_SHARED_FILE(classic, "cases/files/nc_classic_not_hdf5.nc");
   EXPECT_THAT(opening(classic), HasSubstr("NetCDF classic"));

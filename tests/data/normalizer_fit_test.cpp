@@ -45,7 +45,6 @@ TEST(NormalizerFitTest, ConstantColumnsAreCentredOnly) {
   normalize_in_place(table, fitted);
   EXPECT_EQ(table.values[0][2].item<float>(), 0);
   EXPECT_EQ(table.values[0][3].item<float>(), 0);
-  EXPECT_EQ(fitted.denormalize(table.values, table.columns)[1][2].item<float>(), 7.5f);
 }
 
 TEST(NormalizerFitTest, MinmaxAndNone) {
@@ -71,6 +70,23 @@ TEST(NormalizerFitTest, MissingValuesDoNotCount) {
                 fit_normalizer("standard", table, mask, {{{0, 2}}});
               }),
               ::testing::HasSubstr("'b' has no value in the training part"));
+}
+
+TEST(NormalizerFitTest, NormalisingKeepsDigitsOfALargeShift) {
+  SeriesTable table = make_table({{{1'000'000.0625f}}});
+  Normalizer given;
+  given.columns = {"a"};
+  given.shift = {1e6};
+  given.scale = {0.5};
+  normalize_in_place(table, given);
+  EXPECT_EQ(table.values.item<float>(), 0.125f);
+}
+
+TEST(NormalizerFitTest, NoneLooksAtNoValue) {
+  const SeriesTable table = make_table({{{1, kNaN}, {1, kNaN}, {1, 2}}});
+  const Normalizer none = fit_normalizer("none", table, find_missing(table), {{{0, 2}}});
+  EXPECT_THAT(none.constant, ::testing::IsEmpty());
+  EXPECT_THAT(none.scale, ElementsAre(1, 1));
 }
 
 }  // namespace

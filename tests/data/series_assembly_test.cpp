@@ -26,7 +26,7 @@ struct Row {
   int64_t time = 0;  // seconds
   float value = 0;
   int32_t series = 0;
-  uint64_t text_hash = 0;
+  uint64_t other_hash = 0;
 };
 
 // Rows of one column of the series "x" and "y", at the lines 2, 3, ... of f.csv.
@@ -42,7 +42,7 @@ CsvRows rows_of(const std::vector<Row>& list) {
     rows.values.push_back(row.value);
     rows.time.push_back(row.time * kSecondNs);
     rows.series_of.push_back(row.series);
-    rows.text_hash.push_back(row.text_hash);
+    rows.other_hash.push_back(row.other_hash);
     rows.line.push_back(static_cast<uint32_t>(rows.line.size()) + 2);
     if (row.series == 1) rows.series = {"x", "y"};
   }
@@ -105,9 +105,9 @@ TEST_F(SeriesAssemblyTest, OneTimeWithTwoValuesIsRefusedWithBothPlaces) {
                     HasSubstr("series 'x'"), HasSubstr("give --series-column")));
   // Equal numbers beside different texts are no copies.
   CsvRows stores = rows_of({{0, 1, 0, 7}, {0, 1, 0, 8}});
-  stores.text_columns = {"store"};
+  stores.other_columns = {"store"};
   EXPECT_THAT(message_of<DataError>([&] { assemble(stores); }),
-              HasSubstr("give --series-column (columns of text: store)"));
+              HasSubstr("give --series-column (columns that were left out: store)"));
   report_ = {};
   report_.series_column = "store";
   EXPECT_THAT(message_of<DataError>([&] {

@@ -178,5 +178,22 @@ TEST_F(SeriesFileTest, ATruncatedFileIsSaidToBeShort) {
                                HasSubstr("100 are missing")));
 }
 
+TEST_F(SeriesFileTest, StampsOfStartAndStepMustFit) {
+  {
+    Hdf5Builder file(path_);
+    file.text_attribute("/", "format", "longship-series");
+    file.number_attribute("/", "version", 1);
+    file.number_attribute("/", "start", 9e18);
+    file.number_attribute("/", "step", 2e17);
+    file.strings_attribute("/", "columns", {"a"});
+    file.numbers("/values", {3, 1}, {1, 2, 3}, H5T_IEEE_F32LE);
+    file.integers("/offsets", {0, 3});
+    file.strings("/series", {"x"});
+  }
+  EXPECT_THAT(message_of<DataError>([&] { read(); }),
+              HasSubstr("data.h5: the time of row 2 of series 'x', start 9000000000000000000 + 2 * "
+                        "step 200000000000000000, does not fit"));
+}
+
 }  // namespace
 }  // namespace longship::data

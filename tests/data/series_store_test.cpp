@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "data/error.h"
 #include "data/series_file.h"
 #include "test_files.h"
@@ -43,6 +45,27 @@ TEST_F(SeriesStoreTest, FilesFollowEachOtherAndNamesStayDistinct) {
   EXPECT_THAT(table.offsets, ElementsAre(0, 1, 2, 3));
   EXPECT_TRUE(at::equal(table.values, at::tensor({2.f, 1.f, 6.f, 5.f, 4.f, 3.f}).view({3, 2})));
   EXPECT_THAT(table.time, ElementsAre(0, 0, 0));
+}
+
+TEST_F(SeriesStoreTest, FilesCalledAlikeAreToldApartByTheirPaths) {
+  folder_.write("x/data.h5", "");
+  folder_.write("y/data.h5", "");
+  const std::string first = folder_.path("x/data.h5");
+  const std::string second = folder_.path("y/data.h5");
+  for (const std::string& path : {first, second}) {
+    write_series_file(path, make_table({{{1, 2}}}, 10), true);
+  }
+  const SeriesTable table = read_series({first, second, folder_.path("b.h5")}, "", {});
+  EXPECT_THAT(table.series, ElementsAre(first + "/0", second + "/0", "b.h5/0"));
+  EXPECT_EQ(table.place(1), second + ": series '" + second + "/0'");
+}
+
+TEST_F(SeriesStoreTest, AFileThatCannotBeLookedAtIsNotSaidToBeAbsent) {
+  const std::string loop = folder_.path("loop.h5");
+  std::filesystem::create_symlink("loop.h5", loop);
+  EXPECT_THAT(
+      message_of<DataError>([&] { read_series({loop}, "", {}); }),
+      ::testing::AllOf(HasSubstr("loop.h5 cannot be looked at: "), HasSubstr("symbolic links")));
 }
 
 TEST_F(SeriesStoreTest, FilesMustBeAlike) {

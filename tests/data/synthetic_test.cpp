@@ -1,12 +1,17 @@
 #include "data/synthetic.h"
 
 #include <ATen/Functions.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "data/error.h"
+#include "test_files.h"
 
 namespace longship::data {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(SyntheticTest, ASeriesDependsOnlyOnSeedAndPlace) {
   SyntheticSpec spec;
@@ -31,6 +36,18 @@ TEST(SyntheticTest, HasADailyWave) {
     return (series.narrow(0, lag, 2400 - lag) - series.narrow(0, 0, 2400 - lag)).abs().mean();
   };
   EXPECT_LT(difference(24).item<float>(), difference(12).item<float>());
+}
+
+TEST(SyntheticTest, RefusesWhatNoMachineHolds) {
+  SyntheticSpec spec;
+  spec.rows = 3'000'000;
+  EXPECT_THAT(message_of<DataError>([&] { make_synthetic(spec); }),
+              HasSubstr("beyond the year 2262"));
+  spec.rows = 2'000'000;
+  spec.series = 1'000'000'000'000;
+  spec.columns = 1'000'000;
+  EXPECT_THAT(message_of<DataError>([&] { make_synthetic(spec); }),
+              AllOf(HasSubstr("GiB of memory"), HasSubstr("fewer series, rows or columns")));
 }
 
 TEST(SyntheticTest, LeavesOutTheWantedShare) {

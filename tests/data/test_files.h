@@ -44,8 +44,8 @@ std::vector<std::vector<float>> counted(int64_t rows, int64_t columns);
 // All values of a float32 tensor, the last axis fastest.
 std::vector<float> numbers_of(const at::Tensor& tensor);
 
-// The message of the exception of type Error that the call throws; fails the test when it throws
-// none.
+// The message of the exception of type Error that the call throws; "(nothing was thrown)" when it
+// throws none.
 template <typename Error, typename Call>
 std::string message_of(const Call& call) {
   try {

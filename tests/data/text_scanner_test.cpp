@@ -107,11 +107,13 @@ TEST(ScanFormatTest, ZonesAreOffsetsUpTo14Hours) {
   EXPECT_EQ(scanned("+0530", "%z").offset, 19'800);
   EXPECT_EQ(scanned("-01:00", "%z").offset, -3'600);
   EXPECT_EQ(scanned("+1459", "%z").offset, 53'940);
+  EXPECT_EQ(scanned("+05", "%z").offset, 18'000);  // as PostgreSQL writes it
+  EXPECT_EQ(scanned("UTC+2", "%z").offset, 7'200);
   for (const char* text : {"Z", "UTC", "GMT"}) {
     EXPECT_TRUE(scanned(text, "%z").zoned) << text;
     EXPECT_EQ(scanned(text, "%z").offset, 0) << text;
   }
-  for (const char* text : {"+1500", "+0560", "+5", "+05", "0530", ""}) {
+  for (const char* text : {"+1500", "+0560", "+5:3", "+", "0530", ""}) {
     EXPECT_EQ(scanned(text, "%z").time.year, -1) << text;
   }
 }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "data/error.h"
 #include "hdf5_builder.h"
@@ -17,38 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int64_t kDay = int64_t{86'400} * 1'000'000'000;
-
-TEST(DecodeTimeTest, CountsUnitsFromADateOr1970) {
-  EXPECT_THAT(*decode_time({0, 1.5}, "hours since 1970-01-01 00:00:00", "standard", "t"),
-              ElementsAre(0, 5'400'000'000'000));
-  EXPECT_THAT(*decode_time({2, -1}, "Days since 1970-01-02", "", "t"), ElementsAre(3 * kDay, 0));
-  EXPECT_THAT(*decode_time({7}, "ns", "", "t"), ElementsAre(7));
-  EXPECT_THAT(*decode_time({-0.25}, "min", "gregorian", "t"), ElementsAre(-15'000'000'000));
-}
-
-TEST(DecodeTimeTest, KeepsTheDigitsOfAFraction) {
-  // In nanoseconds it has more digits than a double.
-  EXPECT_THAT(*decode_time({15'706.0 + 1.0 / 1024}, "days since 1970-01-01", "", "t"),
-              ElementsAre(15'706 * kDay + kDay / 1024));
-}
-
-TEST(DecodeTimeTest, LeavesWhatIsNoTimeOfTheStandardCalendar) {
-  EXPECT_FALSE(decode_time({0}, "months since 1970-01-01", "", "t"));
-  EXPECT_FALSE(decode_time({0}, "days since 1970-01-01", "360_day", "t"));
-  EXPECT_FALSE(decode_time({0}, "days since the flood", "", "t"));
-  EXPECT_FALSE(decode_time({0}, "metres", "", "t"));
-}
-
-TEST(DecodeTimeTest, RefusesTimesThatDoNotFit) {
-  const auto refusal = [](double value, const std::string& units) {
-    return message_of<DataError>([&] { decode_time({0, value}, units, "", "f.nc: /time"); });
-  };
-  EXPECT_THAT(refusal(1e12, "days since 1970-01-01"),
-              AllOf(HasSubstr("f.nc: /time: the time 1000000000000"), HasSubstr("days since")));
-  EXPECT_THAT(refusal(NAN, "s"), HasSubstr("does not fit"));
-  // Each of both fits, their sum does not.
-  EXPECT_THAT(refusal(100'000, "days since 2013-01-01"), HasSubstr("does not fit"));
-}
 
 class TimeAxisTest : public Hdf5Test {
  protected:
@@ -63,6 +32,16 @@ class TimeAxisTest : public Hdf5Test {
   }
   std::string refusal(const std::string& path) {
     return message_of<DataError>([&] { read(path); });
+  }
+  // The axis /time of floats with units.
+  std::optional<std::vector<int64_t>> read_floats(const std::vector<double>& values,
+                                                  const std::string& units,
+                                                  hid_t type = H5T_IEEE_F64LE) {
+    build([&](Hdf5Builder& file) {
+      file.numbers("/time", {values.size()}, values, type);
+      file.text_attribute("/time", "units", units);
+    });
+    return read("/time");
   }
   std::string note_;
 };
@@ -148,6 +127,61 @@ TEST_F(TimeAxisTest, UnitsThatAreNotReadAreNamed) {
                                           "noleap are not read"));
   EXPECT_THAT(refusal("/times"), HasSubstr("'fortnights since 2013-01-01' are not read"));
   EXPECT_FALSE(read("/date"));  // numbers with a fraction and no units say nothing
+}
+
+TEST_F(TimeAxisTest, FloatsCountUnitsFromADateOr1970) {
+  EXPECT_THAT(*read_floats({0, 1.5}, "hours since 1970-01-01 00:00:00"),
+              ElementsAre(0, 5'400'000'000'000));
+  EXPECT_THAT(*read_floats({2, -1}, "Days since 1970-01-02"), ElementsAre(3 * kDay, 0));
+  EXPECT_THAT(*read_floats({7}, "ns"), ElementsAre(7));
+  EXPECT_THAT(*read_floats({-0.25}, "min"), ElementsAre(-15'000'000'000));
+  // In nanoseconds it has more digits than a double.
+  EXPECT_THAT(*read_floats({15'706.0 + 1.0 / 1024}, "days since 1970-01-01"),
+              ElementsAre(15'706 * kDay + kDay / 1024));
+}
+
+TEST_F(TimeAxisTest, FloatsThatDoNotFitAreRefused) {
+  const auto refused = [&](double value, const std::string& units) {
+    return message_of<DataError>([&] { read_floats({0, value}, units); });
+  };
+  EXPECT_THAT(refused(1e12, "days since 1970-01-01"),
+              AllOf(HasSubstr("/time: the time 1000000000000"), HasSubstr("days since")));
+  EXPECT_THAT(refused(NAN, "s"), HasSubstr("does not fit"));
+  // Each of both fits, their sum does not.
+  EXPECT_THAT(refused(100'000, "days since 2013-01-01"), HasSubstr("does not fit"));
+  EXPECT_THAT(refused(0, "months since 1970-01-01"), HasSubstr("are not read"));
+  EXPECT_THAT(refused(0, "days since the flood"), HasSubstr("are not read"));
+  EXPECT_THAT(refused(0, "metres"), HasSubstr("are not read"));
+}
+
+TEST_F(TimeAxisTest, EqualStepsStayEqualInFractionsOfAUnit) {
+  const auto differences = [](const std::vector<int64_t>& stamps) {
+    std::set<int64_t> all;
+    for (size_t i = 1; i < stamps.size(); ++i) all.insert(stamps[i] - stamps[i - 1]);
+    return all;
+  };
+  std::vector<double> hours;
+  for (int i = 0; i < 500; ++i) hours.push_back(15'706 + i / 24.0);
+  EXPECT_THAT(differences(*read_floats(hours, "days since 1970-01-01")), ElementsAre(kDay / 24));
+  // Days of this size count in microseconds, hours in float32 in tenths of a second.
+  for (double& hour : hours) hour += 84'294;
+  EXPECT_THAT(differences(*read_floats(hours, "days since 1700-01-01")), ElementsAre(kDay / 24));
+  std::vector<double> minutes;
+  for (int i = 0; i < 500; ++i) minutes.push_back(1000 + i / 60.0);
+  EXPECT_THAT(differences(*read_floats(minutes, "hours since 2013-01-01", H5T_IEEE_F32LE)),
+              ElementsAre(60'000'000'000));
+}
+
+TEST_F(TimeAxisTest, NumbersThatMayBeDatesOrDoNotFitAreRefused) {
+  build([](Hdf5Builder& file) {
+    file.integers("/dates", {2'020'010'122, 2'020'010'123});
+    file.integers("/seconds", {2'020'010'123, 2'020'010'124});
+    file.integers("/far", {9'999'999'999});
+  });
+  EXPECT_THAT(refusal("/dates"), AllOf(HasSubstr("/dates has no units"), HasSubstr("2020010122"),
+                                       HasSubstr("give it the attribute `units`")));
+  EXPECT_EQ(read("/seconds")->front(), 2'020'010'123'000'000'000);
+  EXPECT_THAT(refusal("/far"), HasSubstr("/far: the time 9999999999 does not fit"));
 }
 
 }  // namespace

@@ -7,13 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "data/calendar.h"
 #include "data/error.h"
 #include "test_files.h"
 
 namespace longship::data {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string parsed(const std::string& text) {
   const auto stamp = parse_stamp(text);
@@ -59,6 +62,10 @@ TEST(TimeParserTest, EpochsByTheirDigits) {
   EXPECT_EQ(parse_epoch("1577836800000000001")->ns, 1'577'836'800'000'000'001);
   EXPECT_FALSE(parse_epoch("19580329"));
   EXPECT_FALSE(parse_epoch("1577836800x"));
+  EXPECT_EQ(parse_epoch("-9223372036")->ns, -9'223'372'036'000'000'000);
+  EXPECT_FALSE(parse_epoch("9223372037"));  // nanoseconds of 64 bits end before
+  EXPECT_FALSE(parse_epoch("9223372036.9"));
+  EXPECT_FALSE(parse_epoch("9999999999999999"));
 }
 
 TEST(TimeParserTest, FollowsAFormat) {
@@ -69,6 +76,11 @@ TEST(TimeParserTest, FollowsAFormat) {
   EXPECT_EQ(by_format("2020-01-01T00:00:00+0200", "%FT%T%z"), "2019-12-31T22:00:00Z");
   EXPECT_EQ(by_format("86400", "epoch-s"), "1970-01-02T00:00:00Z");
   EXPECT_EQ(by_format("86400000", "epoch-ms"), "1970-01-02T00:00:00Z");
+  EXPECT_EQ(by_format("9223372036", "%s"), "2262-04-11T23:47:16Z");
+  EXPECT_EQ(by_format("99999999999", "%s"), "none");
+  EXPECT_EQ(by_format("9223372036.9", "epoch-s"), "none");
+  EXPECT_EQ(by_format("9223372036-0100", "%s%z"), "none");
+  EXPECT_EQ(by_format("2020-01-01 00:00:00+01", "%F %T%z"), "2019-12-31T23:00:00Z");
   EXPECT_EQ(by_format("31/02/2013", "%d/%m/%Y"), "none");
   EXPECT_EQ(by_format("2021-366", "%Y-%j"), "none");
   EXPECT_EQ(by_format("07:08", "%I:%M"), "none");
@@ -88,12 +100,12 @@ TEST(TimeParserTest, ZonesAreFixedOffsets) {
 
 TEST(TimeParserTest, SlashDatesNeedAProof) {
   TimeColumn column("", "", false);
-  const int64_t unproved = column.parse("2/1/2013", "f:2");
+  EXPECT_EQ(format_time(column.parse("2/1/2013", "f:2")), "2013-02-01T00:00:00Z");
   EXPECT_EQ(column.order(), TimeColumn::Order::kUnproved);
-  EXPECT_EQ(format_time(unproved), "2013-02-01T00:00:00Z");
   EXPECT_EQ(format_time(column.parse("13/1/2013", "f:3")), "2013-01-13T00:00:00Z");
   EXPECT_EQ(column.order(), TimeColumn::Order::kDayFirst);
-  EXPECT_EQ(format_time(column.day_first(unproved)), "2013-01-02T00:00:00Z");
+  EXPECT_THAT(column.take_day_first(), ElementsAre(*to_nanoseconds({2013, 1, 2})));
+  EXPECT_THAT(column.take_day_first(), IsEmpty());
   EXPECT_EQ(format_time(column.parse("3/4/2013", "f:4")), "2013-04-03T00:00:00Z");
   EXPECT_THAT(message_of<DataError>([&] { column.parse("1/31/2013", "f:5"); }),
               ::testing::AllOf(HasSubstr("f:5"), HasSubstr("f:3")));
@@ -111,6 +123,20 @@ TEST(TimeParserTest, OneColumnHasOneStyle) {
   TimeColumn named("", "", true);
   EXPECT_EQ(named.parse("1356998400", "f:2"), 1'356'998'400'000'000'000);
   EXPECT_THROW(named.parse("1356998400000", "f:3"), DataError);
+}
+
+TEST(TimeParserTest, FormatsOfDatesThatAreNotRecognisedAreNamed) {
+  EXPECT_EQ(likely_time_format("20201231"), "%Y%m%d");
+  EXPECT_EQ(likely_time_format("2020123123"), "%Y%m%d%H");
+  EXPECT_EQ(likely_time_format("202012312359"), "%Y%m%d%H%M");
+  EXPECT_EQ(likely_time_format("20201231235958"), "%Y%m%d%H%M%S");
+  EXPECT_EQ(likely_time_format("31.12.2020"), "%d.%m.%Y");
+  EXPECT_EQ(likely_time_format("1.2.20"), "%d.%m.%y");
+  EXPECT_EQ(likely_time_format("31.12.2020 06:00:01"), "%d.%m.%Y %H:%M:%S");
+  for (const char* text : {"", "20201301", "2020123124", "1577836800", "17010101", "12.31.2020",
+                           "1.299.999", "1.5", "31.12.2020 6 Uhr"}) {
+    EXPECT_FALSE(likely_time_format(text)) << text;
+  }
 }
 
 }  // namespace

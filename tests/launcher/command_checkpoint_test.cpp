@@ -169,7 +169,7 @@ TEST_F(CheckpointCommand, ExportOfADamagedCheckpointWritesNothing) {
   EXPECT_THROW(output({"export", run_, "--output", folder_ / "out"}), CheckpointError);
   EXPECT_FALSE(fs::exists(folder_.path() / "out"));
   EXPECT_THROW(output({"export", checkpoint("best"), "--output", folder_ / "no/such/out"}),
-               CheckpointError);
+               UsageError);
 }
 
 TEST_F(CheckpointCommand, ForeignFilesGetOneLine) {

@@ -71,6 +71,20 @@ TEST_F(LaunchCommandTest, RunsMpirunAndReturnsItsCode) {
                          {"-H", "a:1,b:2", "train", "run.yaml", "--set", "train.epochs=2"}));
 }
 
+TEST_F(LaunchCommandTest, RestartsNeedARunWithAName) {
+  const std::string config = folder_ / "run.yaml";
+  std::ofstream(config) << "data: {path: a.h5, inputs: [a], targets: [a], window: 2, horizon: 1}\n"
+                           "model: {name: linear}\ntrain: {steps: 4}\n";
+  const auto launch = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--max-restarts", "2",   "--mpirun", mpirun_, "-n", "2", "--",
+                                      "train",          config};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  EXPECT_THAT(usage_error(launch({})), HasSubstr("--max-restarts needs a run with a name"));
+  EXPECT_EQ(launch_command().run(launch({"--set", "run.name=one"})), 6);
+}
+
 TEST_F(LaunchCommandTest, SaysWhichSignalEndedARank) {
   std::ofstream(mpirun_) << "#!/bin/sh\n"
                             "[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4' && exit\n"
@@ -99,6 +113,11 @@ TEST(LaunchCommandLine, MistakesAreUsageErrors) {
   EXPECT_THAT(usage_error({"--", "trian", "x"}), HasSubstr("'trian'"));
   EXPECT_THAT(usage_error({"-n", "0", "--", "train", "x"}), HasSubstr("at least 1 rank"));
   EXPECT_THAT(usage_error({"-n", "two", "--", "train", "x"}), HasSubstr("two"));
+  for (const std::string hosts : {"", "a:8,", "a:0", "a:-1", "a:x", ":2", "a:2x"}) {
+    EXPECT_THAT(usage_error({"--hosts", hosts, "--", "train", "x"}),
+                HasSubstr("is not HOST or HOST:RANKS"))
+        << hosts;
+  }
   EXPECT_THAT(usage_error({"--frobnicate", "--", "train", "x"}), HasSubstr("frobnicate"));
   EXPECT_THAT(usage_error({"train", "x"}), HasSubstr("'train' belongs to nothing"));
   EXPECT_THAT(usage_error({"--max-restarts", "-1", "--", "train", "x"}),

@@ -103,12 +103,12 @@ TEST(ChooseDevices, UnknownRequestAndDriverFailureAreRefused) {
   EXPECT_THAT(setup_error([&] { choose_devices({broken}, false); }), HasSubstr("ECC error"));
 }
 
-TEST(VisibleDevices, TextKeepsEverything) {
+TEST(VisibleDevices, JsonKeepsEverything) {
   RankDevices rank = rank_on(3, {"a", "b"}, "1,2");
   rank.host = "node \"ü\"";
   rank.requested = "cuda";
   rank.failure = "none\nat all";
-  const RankDevices back = devices_from_text(to_text(rank));
+  const RankDevices back = devices_of(json_of(rank));
   EXPECT_EQ(back.node, 3);
   EXPECT_EQ(back.host, rank.host);
   EXPECT_EQ(back.requested, "cuda");

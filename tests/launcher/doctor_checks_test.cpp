@@ -40,7 +40,7 @@ json facts(int node, const std::string& gpu) {
           {"gpus", gpus},
           {"gpu_failure", ""},
           {"gpu_files", !gpu.empty()},
-          {"devices", to_text(devices)},
+          {"devices", json_of(devices)},
           {"cpus", {{"list", "0-7"}, {"count", 8}, {"threads", 8}}},
           {"shared_memory", {{"total_mib", 4096}, {"free_mib", 4096}}},
           {"interfaces",
@@ -112,7 +112,7 @@ TEST(DoctorChecks, FewCpusAreWarnedAboutOncePerHost) {
     RankDevices devices;
     devices.host = "host0";
     devices.gpus = {"b"};
-    return to_text(devices);
+    return json_of(devices);
   }();
   const Findings findings = doctor_checks({rank, second});
   EXPECT_THAT(findings.warnings,

@@ -62,7 +62,7 @@ TEST_F(DoctorFacts, SettingsAndJob) {
   EXPECT_EQ(facts_.at("slurm").at("job_id"), "17");
   EXPECT_EQ(facts_.at("slurm").at("cpus_per_task"), 10);
   EXPECT_TRUE(facts_.at("slurm").at("tasks").is_null());
-  EXPECT_EQ(devices_from_text(facts_.at("devices").get<std::string>()).requested, "cpu");
+  EXPECT_EQ(devices_of(facts_.at("devices")).requested, "cpu");
 }
 
 TEST(BuiltMpiLibrary, SaysThatItIsNotStarted) {

@@ -155,6 +155,8 @@ TEST_F(SuperviseTest, ASecondInterruptEndsEverythingAtOnce) {
   send(SIGINT);
   EXPECT_EQ(exit_code(), 128 + SIGINT);
   EXPECT_THAT(text("said"), HasSubstr("ending all ranks now"));
+  EXPECT_EQ(kill(std::stoi(text("rank")), 0), -1);
+  EXPECT_EQ(errno, ESRCH);
 }
 
 // Real ranks lead process groups of their own, so a signal for mpirun's group does not reach them.

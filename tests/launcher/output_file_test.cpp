@@ -38,6 +38,23 @@ TEST(OutputFile, NeverReplacesWhatIsNoFile) {
   EXPECT_THAT(refusal("/dev/null", true), HasSubstr("is a device or pipe"));
 }
 
+TEST(OutputFile, FollowsALinkToTheFileItself) {
+  const tests::TemporaryFolder folder;
+  std::ofstream(folder / "file.h5") << "x";
+  std::filesystem::create_symlink("file.h5", folder / "link.h5");
+  EXPECT_EQ(check_output_file(folder / "link.h5", true, {}),
+            std::filesystem::canonical(folder / "file.h5").string());
+  EXPECT_EQ(check_output_file(folder / "file.h5", true, {}), folder / "file.h5");
+  std::filesystem::create_symlink("nowhere", folder / "lost.h5");
+  EXPECT_THAT(refusal(folder / "lost.h5", true), HasSubstr("leads nowhere"));
+}
+
+TEST(OutputFile, NamesAFolderThatIsMissing) {
+  const tests::TemporaryFolder folder;
+  EXPECT_THAT(refusal(folder / "no/such/out.h5", false),
+              HasSubstr("there is no folder " + (folder / "no/such")));
+}
+
 TEST(OutputFile, NeverReplacesAnInput) {
   const tests::TemporaryFolder folder;
   std::ofstream(folder / "in.csv") << "x";

@@ -56,7 +56,7 @@ TEST_F(ParallelCommand, TurnsErrorsIntoOneLineAndTheirCode) {
 TEST_F(ParallelCommand, ABackendThatCannotBeSetUpIsAnAgreedError) {
   testing::internal::CaptureStderr();
   const int code = run_parallel(seconds(10), [](Session& session) {
-    connect_devices_together(session, "nccl", seconds(10));
+    connect_devices(session, "nccl", seconds(10));
     return 0;
   });
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
@@ -67,7 +67,7 @@ TEST_F(ParallelCommand, ABackendThatCannotBeSetUpIsAnAgreedError) {
 TEST_F(ParallelCommand, ConnectsTheDevices) {
   EXPECT_EQ(run_parallel(seconds(10),
                          [](Session& session) {
-                           connect_devices_together(session, "auto", seconds(10));
+                           connect_devices(session, "auto", seconds(10));
                            return session.gradients->size();
                          }),
             1);

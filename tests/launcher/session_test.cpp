@@ -27,7 +27,6 @@ class SessionTest : public SingleProcess {
 };
 
 TEST_F(SessionTest, WithoutALauncherThereIsOneRankAndNoMpi) {
-  EXPECT_FALSE(started_by_launcher());
   EXPECT_EQ(rank_by_environment(), 0);
   const auto session = start_session(seconds(10));
   EXPECT_EQ(session->mpi, nullptr);
@@ -38,10 +37,18 @@ TEST_F(SessionTest, WithoutALauncherThereIsOneRankAndNoMpi) {
   EXPECT_EQ(at::get_num_threads(), static_cast<int>(allowed_cpus().size()));
 }
 
+TEST_F(SessionTest, TheVariableForThreadsWins) {
+  setenv("OMP_NUM_THREADS", "1", 1);
+  at::set_num_threads(1);
+  start_session(seconds(10));
+  EXPECT_EQ(at::get_num_threads(), 1);
+}
+
 TEST_F(SessionTest, OneRankOnCpusSumsLocally) {
   for (const std::string backend : {"auto", "mpi"}) {
     const auto session = start_session(seconds(10));
-    connect_devices(*session, backend, seconds(10));
+    bind_device(*session, backend);
+    connect_gradients(*session, backend, seconds(10));
     EXPECT_TRUE(session->device.is_cpu());
     EXPECT_EQ(session->gradients->backend(), "local") << backend;
     EXPECT_EQ(session->gradients->size(), 1);
@@ -50,9 +57,10 @@ TEST_F(SessionTest, OneRankOnCpusSumsLocally) {
 
 TEST_F(SessionTest, NcclWithoutAGpuIsRefused) {
   const auto session = start_session(seconds(10));
-  EXPECT_THAT(setup_error([&] { connect_devices(*session, "nccl", seconds(10)); }),
+  bind_device(*session, "nccl");
+  EXPECT_THAT(setup_error([&] { connect_gradients(*session, "nccl", seconds(10)); }),
               HasSubstr("comm.backend=nccl needs a GPU"));
-  EXPECT_THAT(setup_error([&] { connect_devices(*session, "gloo", seconds(10)); }),
+  EXPECT_THAT(setup_error([&] { bind_device(*session, "gloo"); }),
               HasSubstr("comm.backend=gloo is not known"));
 }
 
@@ -60,7 +68,6 @@ TEST_F(SessionTest, TasksOfSrunWithoutPmiAreRefusedBeforeMpiStarts) {
   setenv("SLURM_STEP_ID", "0", 1);
   setenv("SLURM_STEP_NUM_TASKS", "4", 1);
   setenv("SLURM_PROCID", "2", 1);
-  EXPECT_TRUE(started_by_launcher());
   EXPECT_EQ(rank_by_environment(), 2);
   EXPECT_THAT(setup_error([] { start_session(seconds(10)); }),
               HasSubstr("The launcher says 4 tasks (SLURM_STEP_NUM_TASKS), MPI says 1"));

@@ -27,7 +27,8 @@ std::vector<int64_t> settled(const runtime::Config& config, int ranks,
   const auto model = runtime::make_model(config);
   tests::play_ranks(ranks, [&](int rank) {
     runtime::Context context = context_of(tests::member(group, rank));
-    sizes[static_cast<size_t>(rank)] = settle_micro_batch_size(config, checkpoint, *model, context);
+    sizes[static_cast<size_t>(rank)] =
+        settle_micro_batch_size(config, checkpoint, *model, 0, context);
   });
   return sizes;
 }
@@ -42,6 +43,35 @@ TEST(SettleMicroBatchSize, TakesTheConfiguredThenTheStoredThenTheLargest) {
   EXPECT_THAT(settled(automatic, 2, checkpoint), Each(3));
   EXPECT_THAT(settled(automatic, 1), Each(24));
   EXPECT_THAT(settled(automatic, 5), Each(4));
+}
+
+TEST(SettleMicroBatchSize, ABatchThatCannotFeedEveryRankIsOneErrorOfAll) {
+  const tests::TemporaryFolder nowhere;
+  const runtime::Config config =
+      tests::wave_config(nowhere, {"train.micro_batch_size=auto", "train.batch_size=2"});
+  EXPECT_THROW(settled(config, 3), runtime::AgreedError);
+}
+
+TEST(AgreeOnInputs, NamesTheRankWithOtherSettingsOrData) {
+  const tests::TemporaryFolder nowhere;
+  const auto refusals = [&](const std::string& lr_of_rank_1, uint64_t data_of_rank_1) {
+    const tests::Group group = comm::make_local_group(3);
+    std::vector<std::string> texts(3);
+    tests::play_ranks(3, [&](int rank) {
+      const bool odd = rank == 1;
+      const runtime::Config config =
+          tests::wave_config(nowhere, {"optimizer.lr=" + (odd ? lr_of_rank_1 : "0.1")});
+      try {
+        agree_on_inputs(config, odd ? data_of_rank_1 : 7, tests::member(group, rank), "node");
+      } catch (const runtime::AgreedError& error) {
+        texts[static_cast<size_t>(rank)] = error.what();
+      }
+    });
+    return texts;
+  };
+  EXPECT_THAT(refusals("0.1", 7), Each(""));
+  EXPECT_THAT(refusals("0.2", 7), Each(HasSubstr("rank 1 (node) has other settings than rank 0")));
+  EXPECT_THAT(refusals("0.1", 8), Each(HasSubstr("rank 1 (node) has other training data")));
 }
 
 TEST(DescribeDevices, CountsEqualOnes) {
@@ -121,6 +151,12 @@ TEST_F(OpenRunDirectory, TakesTheMicroBatchSizeThatAutoBecame) {
   }
   runtime::Config same = config({"run.name=two", "train.micro_batch_size=12"});
   EXPECT_TRUE(open_run_directory(options("auto"), same, session_).existed);
+  // And the other way round.
+  {
+    const RunPlace place = open_run_directory(options("auto"), same, session_);
+    place.directory->write_config(same);
+  }
+  EXPECT_TRUE(open_run_directory(options("auto"), automatic, session_).existed);
   runtime::Config other = config({"run.name=two", "train.micro_batch_size=8"});
   EXPECT_THROW(open_run_directory(options("auto"), other, session_), runtime::AgreedError);
 }

@@ -12,14 +12,16 @@ namespace longship::models {
 namespace {
 
 std::shared_ptr<Forecaster> small_model(double dropout) {
-  return make_model("patch_transformer", {.inputs = 3, .window = 20, .horizon = 5, .targets = 3},
-                    {{"patch", int64_t{6}},
-                     {"stride", int64_t{3}},
-                     {"width", int64_t{16}},
-                     {"heads", int64_t{4}},
-                     {"feed_forward", int64_t{24}},
-                     {"num_layers", int64_t{2}},
-                     {"dropout", dropout}});
+  return make_model(
+      "patch_transformer",
+      {.inputs = 3, .window = 20, .horizon = 5, .targets = 3, .targets_are_inputs = true},
+      {{"patch", int64_t{6}},
+       {"stride", int64_t{3}},
+       {"width", int64_t{16}},
+       {"heads", int64_t{4}},
+       {"feed_forward", int64_t{24}},
+       {"num_layers", int64_t{2}},
+       {"dropout", dropout}});
 }
 
 TEST(PatchTransformer, IsPyTorchsEncoderOverPatches) {
@@ -73,23 +75,27 @@ TEST(PatchTransformer, RefusesWhatDoesNotFit) {
     }
     return std::string("(not refused)");
   };
-  EXPECT_THAT(refusal({.inputs = 3, .window = 32, .horizon = 1, .targets = 1}, {}),
+  EXPECT_THAT(refusal({.inputs = 3, .window = 32, .horizon = 1, .targets = 3}, {}),
               testing::HasSubstr("must be the same columns"));
-  EXPECT_THAT(refusal({.inputs = 1, .window = 8, .horizon = 1, .targets = 1}, {}),
-              testing::HasSubstr("model.patch is longer than data.window"));
   EXPECT_THAT(
-      refusal({.inputs = 1, .window = 32, .horizon = 1, .targets = 1}, {{"heads", int64_t{7}}}),
+      refusal({.inputs = 1, .window = 8, .horizon = 1, .targets = 1, .targets_are_inputs = true},
+              {}),
+      testing::HasSubstr("model.patch is longer than data.window"));
+  EXPECT_THAT(
+      refusal({.inputs = 1, .window = 32, .horizon = 1, .targets = 1, .targets_are_inputs = true},
+              {{"heads", int64_t{7}}}),
       testing::HasSubstr("model.heads must divide model.width"));
 }
 
 // A window of 32 and patches of 16 every 8 make 4 patches; a layer's products by hand.
 TEST(PatchTransformer, CountsItsOperations) {
-  const auto model =
-      make_model("patch_transformer", {.inputs = 2, .window = 32, .horizon = 4, .targets = 2},
-                 {{"width", int64_t{32}},
-                  {"heads", int64_t{4}},
-                  {"feed_forward", int64_t{64}},
-                  {"num_layers", int64_t{1}}});
+  const auto model = make_model(
+      "patch_transformer",
+      {.inputs = 2, .window = 32, .horizon = 4, .targets = 2, .targets_are_inputs = true},
+      {{"width", int64_t{32}},
+       {"heads", int64_t{4}},
+       {"feed_forward", int64_t{64}},
+       {"num_layers", int64_t{1}}});
   const double layer = 4 * (4 * 32 * 32 + 2 * 32 * 64) + 2 * 4 * 4 * 32;
   EXPECT_EQ(model->forward_flops(), 2 * 2 * (4 * 16 * 32 + layer + 4 * 32 * 4));
 }

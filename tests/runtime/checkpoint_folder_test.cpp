@@ -173,7 +173,7 @@ TEST(CheckpointFolder, SetsAsideUnderANameThatIsFree) {
   FileOps files;
   for (const char* expected : {"step-000000001.bad", "step-000000001.bad-2"}) {
     fs::create_directory(folder.path() / "step-000000001");
-    EXPECT_EQ(set_aside(files, folder / "step-000000001"), folder / expected);
+    EXPECT_EQ(set_aside(files, folder / "step-000000001", "bad"), folder / expected);
     EXPECT_TRUE(fs::exists(folder.path() / expected));
   }
   EXPECT_FALSE(fs::exists(folder.path() / "step-000000001"));

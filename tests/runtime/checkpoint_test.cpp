@@ -145,13 +145,18 @@ TEST_F(CheckpointerTest, KeepZeroRemovesNone) {
   EXPECT_THAT(steps(), ElementsAre(98, 99, 100, 101));
 }
 
-TEST_F(CheckpointerTest, GoesOnFromAnOlderOneWithoutLosingTheNewlyWritten) {
+TEST_F(CheckpointerTest, GoesOnFromAnOlderOneAndSetsTheLaterOnesAside) {
   for (int64_t step : {100, 200, 300}) save(step);
+  checkpointer().save(make_state(250), /*is_best=*/true);
   const LoadedCheckpoint loaded = checkpointer().load_path(path(100));
   EXPECT_TRUE(same_state(loaded.state, make_state(100)));
   save(150, 2);
-  EXPECT_THAT(steps(), ElementsAre(150, 200, 300));
+  EXPECT_THAT(steps(), ElementsAre(100, 150));
+  EXPECT_THAT(list_checkpoints(folder_).set_aside,
+              ElementsAre("step-000000200.abandoned", "step-000000250.abandoned",
+                          "step-000000300.abandoned"));
   EXPECT_EQ(checkpointer().load_newest()->path, path(150));
+  EXPECT_EQ(resolve_checkpoint(folder_, Prefer::kBest), path(150));
 }
 
 TEST_F(CheckpointerTest, TheSameStepAgainReplacesTheOlder) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -234,6 +235,10 @@ TEST(LoadConfig, NamesAFileThatCannotBeRead) {
   EXPECT_THAT(config_error([&] { load_config(folder / "none.yaml"); }),
               AllOf(HasSubstr(folder / "none.yaml"), HasSubstr("No such file or directory")));
   EXPECT_THAT(config_error([&] { load_config(folder.path().string()); }), HasSubstr("is a folder"));
+  // Opening a pipe without a writer would wait for one.
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(config_error([&] { load_config(folder / "pipe"); }),
+              HasSubstr("is a device or pipe"));
 }
 
 TEST(ResolvePaths, KnowsAbsoluteAndHomePaths) {

@@ -19,7 +19,7 @@ TEST(DeviceMemory, ACpuHoldsAnything) {
   const tests::TemporaryFolder nowhere;
   const Config config = tests::wave_config(nowhere);
   const auto model = make_model(config);
-  EXPECT_TRUE(micro_batch_fits(*model, model_shape(config), int64_t{1} << 40, c10::kCPU));
+  EXPECT_TRUE(micro_batch_fits(*model, model_shape(config), int64_t{1} << 40, 0, c10::kCPU));
   EXPECT_EQ(peak_device_memory(c10::kCPU), 0);
   const auto other = std::make_exception_ptr(std::runtime_error("x"));
   EXPECT_EQ(out_of_memory_error(other, *model, model_shape(config), 24, 4, c10::kCPU), nullptr);

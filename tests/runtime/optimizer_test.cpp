@@ -38,14 +38,14 @@ class Layer {
     for (const std::string name : {"weight", "bias"}) {
       at::Tensor tensor = given_.at(name).clone().requires_grad_();
       tensor.mutable_grad() = at::zeros_like(tensor);
-      parameters_.push_back({name, tensor});
+      parts_.push_back({name, tensor, tensor.grad()});
     }
-    optimizer_ = make_optimizer(config, parameters_);
+    optimizer_ = make_optimizer(config, parts_);
   }
 
   void step(int64_t index, int64_t applied, float found_inf = 0) {
-    for (NamedParameter& parameter : parameters_) {
-      parameter.tensor.mutable_grad().copy_(given_.at("gradients/" + parameter.name)[index]);
+    for (UpdatedPart& part : parts_) {
+      part.gradient.copy_(given_.at("gradients/" + part.name)[index]);
     }
     optimizer_->step({.lr = given_.at("lr")[index],
                       .step_number = at::full({}, static_cast<float>(applied)),
@@ -53,13 +53,13 @@ class Layer {
                       .found_inf = at::full({}, found_inf)});
   }
 
-  const at::Tensor& parameter(size_t i) const { return parameters_[i].tensor; }
-  at::Tensor gradient(size_t i) const { return parameters_[i].tensor.grad(); }
-  std::vector<OptimizerSlot> slots() { return optimizer_->slots(); }
+  const at::Tensor& parameter(size_t i) const { return parts_[i].values; }
+  at::Tensor gradient(size_t i) const { return parts_[i].gradient; }
+  std::vector<OptimizerEntry> slots() { return optimizer_->state(); }
 
  private:
   tests::Tensors given_;
-  std::vector<NamedParameter> parameters_;
+  std::vector<UpdatedPart> parts_;
   std::unique_ptr<Optimizer> optimizer_;
 };
 
@@ -112,7 +112,7 @@ TEST(Optimizer, AFoundInfLeavesEverythingAsItIs) {
 TEST(Optimizer, NamesItsStateAsPyTorchDoes) {
   const auto names = [](const Config::Optimizer& config) {
     std::vector<std::string> all;
-    for (const OptimizerSlot& slot : Layer(config).slots()) {
+    for (const OptimizerEntry& slot : Layer(config).slots()) {
       all.push_back(slot.parameter + "." + slot.state);
     }
     return all;

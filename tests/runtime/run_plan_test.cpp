@@ -43,7 +43,7 @@ std::map<std::string, std::string> rows(const std::vector<std::string>& override
   const auto dataset = data::Dataset::open(dataset_spec(config));
   const auto model = make_model(config);
   const auto alone = comm::make_local_communicator();
-  const auto reducer = make_reducer(config.comm, *model, *alone);
+  const auto reducer = make_reducer(config, *model, *alone);
   const BatchPlan batches = make_batch_plan(config.train, config.train.micro_batch_size,
                                             dataset->windows(data::Split::kTrain), 0, ranks);
   const RunPlan plan = make_run_plan(
@@ -75,7 +75,7 @@ int64_t bytes_sent(const std::string& wire, int ranks) {
   tests::play_ranks(ranks, [&](int rank) {
     const auto model = make_model(config);
     bytes[static_cast<size_t>(rank)] =
-        make_reducer(config.comm, *model, tests::member(group, rank))->wire_bytes_per_step();
+        make_reducer(config, *model, tests::member(group, rank))->wire_bytes_per_step();
   });
   EXPECT_THAT(bytes, testing::Each(bytes.front()));
   return bytes.front();

@@ -11,7 +11,7 @@ at::Tensor numbers(double loss) {
 }
 
 TEST(StatisticsPipe, GivesAStepOnceTwoMoreAreUnderWay) {
-  StatisticsPipe pipe(c10::kCPU);
+  StatisticsPipe pipe(c10::kCPU, std::chrono::seconds(60));
   EXPECT_FALSE(pipe.pop(false));
   EXPECT_FALSE(pipe.pop(true));
   for (int64_t step = 1; step <= 2; ++step) {
@@ -27,7 +27,7 @@ TEST(StatisticsPipe, GivesAStepOnceTwoMoreAreUnderWay) {
 }
 
 TEST(StatisticsPipe, EmptiesItselfInOrderWhenAsked) {
-  StatisticsPipe pipe(c10::kCPU);
+  StatisticsPipe pipe(c10::kCPU, std::chrono::seconds(60));
   for (int64_t step = 1; step <= 3; ++step) pipe.push(step, numbers(10.0 * step));
   for (int64_t step = 1; step <= 3; ++step) {
     const auto statistics = pipe.pop(true);
@@ -39,7 +39,7 @@ TEST(StatisticsPipe, EmptiesItselfInOrderWhenAsked) {
 }
 
 TEST(StatisticsPipe, KeepsWhatWasPushedThoughTheTensorChanges) {
-  StatisticsPipe pipe(c10::kCPU);
+  StatisticsPipe pipe(c10::kCPU, std::chrono::seconds(60));
   const at::Tensor tensor = numbers(0.5);
   pipe.push(4, tensor);
   tensor.zero_();

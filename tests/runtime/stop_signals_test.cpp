@@ -14,12 +14,22 @@ void count_other(int) {
 }
 
 TEST(StopSignals, NotesEachOfThem) {
-  for (const int number : {SIGUSR1, SIGTERM, SIGINT}) {
+  for (const int number : {SIGUSR1, SIGTERM, SIGINT, SIGHUP}) {
     const StopSignals signals;
     EXPECT_EQ(StopSignals::received(), 0);
     std::raise(number);
     EXPECT_EQ(StopSignals::received(), number);
   }
+}
+
+TEST(StopSignals, ALostTerminalIsIgnoredWhereItWasBefore) {
+  const auto former = std::signal(SIGHUP, SIG_IGN);
+  {
+    const StopSignals signals;
+    std::raise(SIGHUP);
+    EXPECT_EQ(StopSignals::received(), 0);
+  }
+  EXPECT_EQ(std::signal(SIGHUP, former), SIG_IGN);
 }
 
 TEST(StopSignals, AnInnerOneKeepsWhatCame) {
@@ -63,6 +73,19 @@ TEST(StopSignalsDeathTest, ASecondInterruptEndsTheProcess) {
       {
         const StopSignals signals;
         std::raise(SIGINT);
+        if (StopSignals::received() != SIGINT) _exit(1);
+        std::raise(SIGINT);
+        _exit(2);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(StopSignalsDeathTest, ASecondInterruptEndsTheProcessAlsoInAnInnerOne) {
+  EXPECT_EXIT(
+      {
+        const StopSignals outer;
+        std::raise(SIGINT);
+        const StopSignals inner;
         if (StopSignals::received() != SIGINT) _exit(1);
         std::raise(SIGINT);
         _exit(2);

@@ -133,11 +133,11 @@ class TrainerTest : public testing::Test {
                          make_batch_plan(config.train, config.train.micro_batch_size,
                                          dataset->windows(data::Split::kTrain), rank, ranks),
                          PrecisionMode::kFp32,
-                         checkpointer};
-      if (rank == 0) parts.sinks = {&records_};
+                         &checkpointer};
       if (order_log_) parts.order_log = folder_ / ("order-" + std::to_string(rank));
       try {
         Trainer trainer(parts);
+        if (rank == 0) trainer.report_to({&records_}, nullptr);
         if (const auto loaded = checkpointer.load_newest()) trainer.restore(loaded->state);
         end.step = trainer.step();
         end.code = trainer.finished() ? ExitCode::kDone : trainer.run();

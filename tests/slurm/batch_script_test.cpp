@@ -95,6 +95,13 @@ class BatchScriptRun : public testing::Test {
   }
 
   bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
+  // Whether a file comes within half a minute.
+  bool appears(const std::string& name) const {
+    for (int i = 0; i < 3000 && !exists(name); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return exists(name);
+  }
   std::string text(const std::string& name) const { return contents(folder_ / name); }
 
   fs::path folder_;
@@ -167,7 +174,7 @@ TEST_F(BatchScriptRun, SignalsReachMpirunAndItsCodeComesBack) {
              "while :; do sleep 0.02; done");
   for (const int number : {SIGUSR1, SIGTERM}) {
     const pid_t process = start({}, {"run.yaml"});
-    while (!exists("ready")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_TRUE(appears("ready"));
     kill(process, number);
     EXPECT_EQ(exit_code(process), 75) << number;
     EXPECT_EQ(text("got"), "usr1\n") << number;
@@ -178,13 +185,26 @@ TEST_F(BatchScriptRun, SignalsReachMpirunAndItsCodeComesBack) {
   }
 }
 
+TEST_F(BatchScriptRun, ASignalThatMeetsRanksBeingLoadedIsAnEarlyStop) {
+  executable("mpirun", "trap 'exit 138' USR1; touch ready; while :; do sleep 0.02; done");
+  const pid_t process = start({}, {"run.yaml"});
+  ASSERT_TRUE(appears("ready"));
+  kill(process, SIGUSR1);
+  EXPECT_EQ(exit_code(process), 75);
+  EXPECT_TRUE(exists("requeued"));
+  fs::remove(folder_ / "requeued");
+  executable("mpirun", "exit 138");
+  EXPECT_EQ(run({}, {"run.yaml"}), 138);
+  EXPECT_FALSE(exists("requeued"));
+}
+
 TEST_F(BatchScriptRun, ASignalThatChangesNothingDoesNotHideTheCode) {
   executable("mpirun",
              "trap 'touch got' USR1; touch ready; until [ -e go ]; do sleep 0.02; done; exit 6");
   const pid_t process = start({}, {"run.yaml"});
-  while (!exists("ready")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(appears("ready"));
   kill(process, SIGUSR1);
-  while (!exists("got")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(appears("got"));
   std::ofstream(folder_ / "go") << "";
   EXPECT_EQ(exit_code(process), 6);
   EXPECT_FALSE(exists("requeued"));

@@ -4,12 +4,17 @@ import contextlib
 import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
+import time
 import unittest
 
 import h5py
 
 import harness
+
+RECORDS = ("config.yaml", "run.json", "metrics.jsonl")
 
 # Runs a rank and writes its exit code to a file. mpirun ends all ranks soon after the first code
 # that is not 0, so a rank's code is only handed on when all ranks have written theirs.
@@ -27,6 +32,12 @@ exit $code
 """
 
 
+def ignored_signals(process):
+    status = pathlib.Path(f"/proc/{process}/status").read_text()
+    mask = int(re.search(r"SigIgn:\s*(\w+)", status)[1], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
 @contextlib.contextmanager
 def mounted_tmpfs(path, options):
     path.mkdir()
@@ -37,6 +48,32 @@ def mounted_tmpfs(path, options):
         yield path
     finally:
         subprocess.run(["umount", "-l", path], check=True)
+
+
+class AfterTheResult(unittest.TestCase):
+    def test_a_request_to_stop_changes_nothing(self):
+        reader, writer = os.pipe()
+        # A full pipe holds the process at its last write, when its exit code is settled.
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"." * 4096)
+        os.set_blocking(writer, True)
+        process = subprocess.Popen([harness.BINARY, "--version"], stdout=writer)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        os.close(writer)
+        stopping = {signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP}
+        deadline = time.monotonic() + 30
+        while not stopping <= ignored_signals(process.pid):
+            self.assertLess(time.monotonic(), deadline, "the signals are not ignored")
+            time.sleep(0.01)
+        for number in stopping:
+            process.send_signal(number)
+        with open(reader, "rb") as output:
+            text = output.read()
+        self.assertEqual(process.wait(30), 0)
+        self.assertRegex(text, rb"longship \d+\.\d+\.\d+\n$")
 
 
 class Errors(unittest.TestCase):
@@ -249,7 +286,7 @@ class Errors(unittest.TestCase):
         path = harness.write_config(self.folder / "kept.yaml", config)
         harness.train(path)
         run = self.folder / "runs" / config["run"]["name"]
-        kept = {name: (run / name).read_bytes() for name in ("config.yaml", "run.json")}
+        kept = {name: (run / name).read_bytes() for name in RECORDS}
         # Other data of the same shape, and a key that may change.
         harness.write_series(self.folder / "series.h5", seed=9)
         job = harness.longship("train", path, "--set", "optimizer.lr=0.7", "--set", "train.steps=90")
@@ -278,16 +315,50 @@ class Errors(unittest.TestCase):
         self.assertLess(max(r["step"] for r in harness.records(run) if r["loss"] is not None), 5)
 
     def test_frozen_rank(self):
-        config = self.configure(comm={"timeout_s": 3})
-        path = harness.write_config(self.folder / "run.yaml", config)
-        fault = {"LONGSHIP_FAULT": "freeze:rank=1,step=5"}
-        outcome = harness.longship("train", path, ranks=3, environment=fault).wait(45)
-        # The frozen rank is killed; the first of the others to lose patience speaks.
-        self.assertEqual(outcome.code, harness.PEER, str(outcome))
-        self.assertGreaterEqual(len(outcome.errors), 1, str(outcome))
-        self.assertLessEqual(len(outcome.errors), 2, str(outcome))
-        run = self.folder / "runs" / config["run"]["name"]
-        self.assertEqual(list((run / "checkpoints").iterdir()), [])
+        for frozen, speaker in ((1, 0), (0, 1)):
+            config = self.configure(comm={"timeout_s": 3})
+            path = harness.write_config(self.folder / "run.yaml", config)
+            fault = {"LONGSHIP_FAULT": f"freeze:rank={frozen},step=5"}
+            outcome = harness.longship("train", path, ranks=3, environment=fault).wait(45)
+            self.assertEqual(outcome.code, harness.PEER, str(outcome))
+            # All others lose patience at about the same time, and the lowest of them speaks.
+            self.assertEqual(len(outcome.errors), 1, str(outcome))
+            self.assertIn(f"[rank {speaker} of 3", outcome.errors[0])
+            run = self.folder / "runs" / config["run"]["name"]
+            self.assertEqual(list((run / "checkpoints").iterdir()), [])
+
+    def test_a_checkpoint_of_a_run_with_another_order_is_refused(self):
+        config = self.configure()
+        harness.train(harness.write_config(self.folder / "first.yaml", config))
+        first = self.folder / "runs" / config["run"]["name"]
+        for key, value in (
+            ("train.batch_size", 32),
+            ("run.seed", 5),
+            ("data.shuffle", "false"),
+            ("data.normalize", "none"),
+        ):
+            self.expect(
+                self.configure(train={"steps": 20}),
+                harness.INPUT,
+                key,
+                "other settings that cannot change on resume",
+                words=("--resume", first, "--set", f"{key}={value}"),
+            )
+
+    def test_settings_and_data_that_differ_between_ranks(self):
+        config = self.configure()
+        # Each rank's own file, as on hosts that do not share their disks.
+        for rank in range(3):
+            (self.folder / f"host-{rank}").mkdir()
+            config["optimizer"]["lr"] = 0.001 if rank < 2 else 0.01
+            harness.write_config(self.folder / f"host-{rank}" / "run.yaml", config)
+        program = ["sh", "-c", 'cd "$1/host-$OMPI_COMM_WORLD_RANK" && exec "$2" train run.yaml']
+        command = harness.mpirun(3, [*program, "sh", self.folder, harness.BINARY])
+        outcome = harness.Job(command).wait(60)
+        self.assertEqual(outcome.code, harness.INPUT, str(outcome))
+        self.assertEqual(len(outcome.errors), 1, str(outcome))
+        self.assertIn("rank 2", outcome.errors[0])
+        self.assertIn("other settings than rank 0", outcome.errors[0])
 
 
 if __name__ == "__main__":

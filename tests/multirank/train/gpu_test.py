@@ -4,6 +4,7 @@ LONGSHIP_WEATHER names the imported weather data (demo/weather.h5); without it s
 trained and only their losses are checked. Not part of ctest: scripts/gpu_check.sh runs it.
 """
 
+import itertools
 import json
 import math
 import os
@@ -60,21 +61,22 @@ class Gpu(unittest.TestCase):
 
     def test_graph_and_eager_steps_train_alike(self):
         for ranks, backend in ((1, "nccl"), (2, "mpi")):
-            for wire in ("fp32", "fp16", "bf16"):
+            for wire, shard in itertools.product(("fp32", "fp16", "bf16"), (False, True)):
                 runs = []
                 for graph in ("on", "off"):
-                    name = f"{backend}-{wire}-{graph}"
-                    changes = {"comm": {"backend": backend, "wire": wire}, "train": {"graph": graph}}
+                    name = f"{backend}-{wire}-{shard}-{graph}"
+                    changes = {"comm": {"backend": backend, "wire": wire}, "train": {"graph": graph},
+                               "optimizer": {"shard": shard}}
                     run, _ = self.train(name, ranks, changes)
                     log = (run / "logs/rank-00000.log").read_text()
                     self.assertEqual("graph=on: from step 4" in log, graph == "on", log)
                     runs.append(run)
                 worst = np.abs(self.losses(runs[0]) / self.losses(runs[1]) - 1).max()
-                print(f"{ranks} ranks over {backend}, wire {wire}: graph and eager losses differ "
-                      f"by {worst:.2g}", flush=True)
+                print(f"{ranks} ranks over {backend}, wire {wire}, shard {shard}: graph and eager "
+                      f"losses differ by {worst:.2g}", flush=True)
                 self.assertLess(worst, 1e-6)
 
-    def test_the_steady_loop_waits_for_one_event_a_step(self):
+    def test_the_steady_loop_waits_for_nothing_but_the_step_before_last(self):
         library = pathlib.Path(os.environ.get("LONGSHIP_COUNT_CUDA_WAITS",
                                               harness.BINARY.parent / COUNTER))
         self.assertTrue(library.exists(), library)
@@ -104,7 +106,8 @@ class Gpu(unittest.TestCase):
                       f"{more} more waiting calls", flush=True)
                 # The prefetch thread's pinned memory may grow now and then; it is not the loop.
                 self.assertLessEqual(more.pop("cudaHostAlloc", 0), 5)
-                self.assertEqual(more, {"cudaEventSynchronize": 100})
+                # The wait for step s - 2 polls its event, to keep a limit of time.
+                self.assertEqual(more, {})
 
     def test_half_precision_trains_as_single_does(self):
         exact, _ = self.train("fp32", None)

@@ -100,7 +100,7 @@ class Parity(unittest.TestCase):
             self.assertEqual(sorted(epoch), list(range(windows)), f"epoch from {begin}")
         facts = json.loads((run / "run.json").read_text())["data"]
         self.assertEqual(facts["train_windows"], windows)
-        key = SEED, int(facts["fingerprint"]), windows
+        key = SEED, int(facts["fingerprint"], 16), windows
         self.assertEqual(stream, [window_at(*key, position) for position in range(len(stream))])
 
     def test_adamw(self):
@@ -129,6 +129,27 @@ class Parity(unittest.TestCase):
         _, without = self.train("nodropout", 1, ADAMW)
         plain = [r["loss"] for r in harness.records(without)]
         self.assertGreater(np.abs(np.array(plain) / np.array(losses) - 1).max(), 1e-2)
+
+    def test_every_wire_with_and_without_a_sharded_optimizer(self):
+        bounds = {"fp32": 1e-5, "fp16": 1e-2, "bf16": 3e-2}
+        _, exact = self.train("alone", 1, ADAMW)
+        losses = [r["loss"] for r in harness.records(exact)]
+        for wire, bound in bounds.items():
+            for shard in (False, True):
+                changes = {"comm": {"wire": wire}, "optimizer": {"shard": shard}}
+                changes = harness.deep_update(ADAMW, changes)
+                for ranks in (2, 4):
+                    what = f"{wire}, shard {shard}"
+                    _, run = self.train(f"{wire}-{shard}", ranks, changes)
+                    found = [r["loss"] for r in harness.records(run)]
+                    self.assert_close(found, losses, bound, f"{what} on {ranks} ranks")
+                    difference = harness.largest_difference(
+                        harness.weights(harness.checkpoint(run)),
+                        harness.weights(harness.checkpoint(exact)),
+                    )
+                    print(f"{what}, {ranks} ranks: parameters differ by {difference:.2g}", flush=True)
+                    if wire == "fp32":
+                        self.assertLess(difference, 2e-5, what)
 
     def test_half_precision_on_the_wire(self):
         _, exact = self.train("wire32", 1, ADAMW)

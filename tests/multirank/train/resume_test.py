@@ -43,10 +43,11 @@ class Resume(unittest.TestCase):
         """Every step once, in order: nothing lost, nothing twice."""
         self.assertEqual([r["step"] for r in harness.records(run)], list(range(1, steps + 1)))
 
-    def check_kills(self, wire, kills):
-        path, whole = self.configure("whole", CHANGES, {"comm": {"wire": wire}})
+    def check_kills(self, wire, kills, shard=False):
+        changes = {"comm": {"wire": wire}, "optimizer": {"shard": shard}}
+        path, whole = self.configure("whole", CHANGES, changes)
         harness.train(path, ranks=2)
-        path, run = self.configure("killed", CHANGES, {"comm": {"wire": wire}})
+        path, run = self.configure("killed", CHANGES, changes)
         # The first moment may be before the first checkpoint or even the first step; the last one
         # leaves some steps to do.
         moments = sorted(self.random.randrange(STEPS - 100) for _ in range(kills))
@@ -80,6 +81,20 @@ class Resume(unittest.TestCase):
 
     def test_killed_runs_end_with_the_same_bits_with_half_precision_on_the_wire(self):
         self.check_kills("fp16", kills=3)
+
+    def test_killed_runs_with_a_sharded_optimizer_end_with_the_same_bits(self):
+        self.check_kills("fp16", kills=2, shard=True)
+
+    def test_a_sharded_optimizer_goes_on_unsharded_and_on_other_numbers_of_ranks(self):
+        changes = {"train": {"steps": 120, "batch_size": 96, "micro_batch_size": 8}}
+        path, whole = self.configure("whole", changes)
+        harness.train(path, ranks=1)
+        path, run = self.configure("shared", changes)
+        for ranks, shard, step in ((3, "true", 40), (2, "false", 80), (4, "true", 120)):
+            words = ("--set", f"train.steps={step}", "--set", f"optimizer.shard={shard}")
+            harness.train(path, *words, ranks=ranks)
+        losses = [np.array([r["loss"] for r in harness.records(r_)]) for r_ in (run, whole)]
+        self.assertLess(np.abs(losses[0] / losses[1] - 1).max(), 1e-4)
 
     def test_other_numbers_of_ranks_go_on_with_the_same_batches(self):
         changes = {
