@@ -5,6 +5,8 @@
   compare.py infer   forward passes of the seed LSTM at batches 32 to 512
   compare.py loader  h5py and DataLoader against Longship's loader (host and device)
   compare.py cpu     two ranks on CPUs against DistributedDataParallel with gloo
+  compare.py buckets comm.bucket_mib: auto against fixed sizes, on all GPUs of this host
+  compare.py scaling 1, 2, 4 and 8 GPUs of one host over NCCL beside PyTorch under torchrun
 
 A ratio above 1 means that Longship is faster. LONGSHIP_BINARY names the program.
 """
@@ -148,11 +150,83 @@ def cpu(arguments):
     print(f"ratio {other / mine:.2f}")
 
 
+BATCHES = {"seed-lstm": 256, "patch-transformer": 32}  # of a rank
+
+
+def longship_on(ranks, preset, precision, batch, *more):
+    keys = {
+        "train.batch_size": batch * ranks,
+        "train.micro_batch_size": batch,
+        "precision.mode": precision,
+        "comm.backend": "nccl",
+        "comm.timeout_s": 60,
+    }
+    command = [LONGSHIP, "launch", "-n", ranks, "--", "bench", "train", "--preset", preset, "--json"]
+    command += ["--steps", "150", "--warmup", "50", *more]
+    for key, value in keys.items():
+        command += ["--set", f"{key}={value}"]
+    return last_object(command)
+
+
+def peer_on(ranks, recipe, preset, precision, batch):
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", ranks]
+    command += [HERE / "pytorch_train.py", recipe, "--preset", preset, "--precision", precision]
+    command += ["--batch", batch, "--blocks", "5", "--block-steps", "20"]
+    return last_object(command)
+
+
+def scaling(arguments):
+    """Weak scaling: every rank has its own micro-batch."""
+    gpus = int(last_object([sys.executable, "-c", "import torch; print(torch.cuda.device_count())"]))
+    counts = [count for count in (1, 2, 4, 8) if count <= gpus]
+    print(f"{'preset':18} {'batch':>5} {'GPUs':>4} {'ms':>7} {'samples/s':>10} {'eff.':>5} "
+          f"{'exposed ms':>10}  DDP eager ms (ratio), graph ms (ratio)")
+    cases = [("seed-lstm", "fp16", 256, True), ("seed-lstm", "fp16", 32, False),
+             ("patch-transformer", "bf16", 32, True)]
+    for preset, precision, batch, with_peers in cases:
+        alone = None
+        for ranks in counts:
+            ours = last = None
+            for _ in range(arguments.rounds):
+                last = longship_on(ranks, preset, precision, batch)
+                ours = min(ours or last["step_ms"], last["step_ms"])
+            alone = alone or ours
+            text = f"{preset:18} {batch:5} {ranks:4} {ours:7.3f} {1e3 * batch * ranks / ours:10.0f} "
+            text += f"{alone / ours:5.3f} {last['exposed_comm_ms']:10.3f}"
+            if with_peers:
+                for recipe in ("ddp", "graph"):
+                    ms = peer_on(ranks, recipe, preset, precision, batch)["step_ms"]
+                    text += f"  {ms:.3f} ({ms / ours:.2f})"
+            print(text, flush=True)
+    for preset, precision, batch, _ in cases[::2]:
+        profile = longship_on(counts[-1], preset, precision, batch, "--profile")
+        if "all_reduce_ms" in profile:
+            print(f"{preset}, {counts[-1]} GPUs: {profile['all_reduce_ms']:.3f} ms a step in all-reduce "
+                  f"kernels, {profile['exposed_comm_ms']:.3f} ms exposed: "
+                  f"{100 * profile['hidden_share']:.0f} % hidden behind backward", flush=True)
+
+
+def buckets(arguments):
+    """comm.bucket_mib: auto against fixed sizes, on all GPUs."""
+    gpus = int(last_object([sys.executable, "-c", "import torch; print(torch.cuda.device_count())"]))
+    for preset, precision in (("seed-lstm", "fp16"), ("patch-transformer", "bf16")):
+        times = {}
+        for _ in range(arguments.rounds):
+            for size in ("auto", 1, 2, 4, 8, 16, 32):
+                key = f"comm.bucket_mib={size}"
+                ms = longship_on(gpus, preset, precision, BATCHES[preset], "--set", key)["step_ms"]
+                times[size] = min(times.get(size, ms), ms)
+        best = min(ms for size, ms in times.items() if size != "auto")
+        text = ", ".join(f"{size}: {ms:.3f}" for size, ms in times.items())
+        print(f"{preset} on {gpus} GPUs, ms by bucket_mib: {text}; auto / best "
+              f"{times['auto'] / best:.3f}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = {"train": train, "infer": infer, "loader": loader, "cpu": cpu}
+    kinds = {"train": train, "infer": infer, "loader": loader, "cpu": cpu, "scaling": scaling, "buckets": buckets}
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()

@@ -9,7 +9,8 @@
   reduce-overhead    torch.compile(mode="reduce-overhead"), eager rest
   gloo               eager DistributedDataParallel on CPUs, under torchrun
 
-Batches lie on the device already. Prints one JSON object.
+Under torchrun ddp and graph train on as many GPUs as there are ranks. Batches lie on the device
+already. Rank 0 prints one JSON object.
 """
 
 import argparse
@@ -42,9 +43,15 @@ def learning_rate(step):
     return 1e-3 * min(1.0, (step + 1) / WARMUP_STEPS)
 
 
+def device_of(recipe):
+    if recipe == "gloo":
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
 class Recipe:
     def __init__(self, arguments):
-        self.device = torch.device("cpu" if arguments.recipe == "gloo" else "cuda")
+        self.device = device_of(arguments.recipe)
         self.model = peer_models.make_model(arguments.preset).to(self.device)
         self.accumulation = arguments.accumulation
         self.dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(arguments.precision)
@@ -79,7 +86,7 @@ class Eager(Recipe):
         super().__init__(arguments)
         ddp = arguments.recipe in ("ddp", "gloo")
         if ddp:
-            ids = None if self.device.type == "cpu" else [0]
+            ids = None if self.device.type == "cpu" else [self.device.index]
             self.net = DistributedDataParallel(
                 self.model, device_ids=ids, gradient_as_bucket_view=True
             )
@@ -238,8 +245,8 @@ def main():
         dist.init_process_group("gloo")
         recipe = Eager(arguments)
     else:
-        torch.cuda.set_device(0)
-        dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
+        torch.cuda.set_device(device_of(arguments.recipe))
+        dist.init_process_group("nccl", device_id=device_of(arguments.recipe))
         recipe = Graph(arguments) if arguments.recipe == "graph" else Eager(arguments)
     try:
         ms = median_ms(recipe, arguments.warmup, arguments.blocks, arguments.block_steps)

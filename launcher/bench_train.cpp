@@ -131,6 +131,15 @@ json measure(const TrainBench& bench, const Config& config, Session& session) {
     constexpr int64_t kProfiled = 2 * kBlock;
     const runtime::KernelProfile profile =
         runtime::profile_kernels([&] { train(config, kProfiled, context, dataset, precision); });
+    double all_reduce_ms = 0;
+    for (const auto& [name, kernel_ms] : profile.kernels) {
+      if (name.starts_with("ncclDevKernel")) all_reduce_ms += kernel_ms / kProfiled;
+    }
+    if (all_reduce_ms > 0 && context.size() > 1) {
+      result["all_reduce_ms"] = all_reduce_ms;
+      result["hidden_share"] =
+          1 - std::min(1.0, result["exposed_comm_ms"].get<double>() / all_reduce_ms);
+    }
     json kernels = json::array();
     for (const auto& [name, kernel_ms] : profile.kernels) {
       if (kernels.size() == 15) break;
@@ -169,6 +178,11 @@ void print(const json& result) {
                                              : ")"));
   line("samples/s", number(result["samples_per_s"], "%.0f"));
   line("exposed communication", number(result["exposed_comm_ms"], "%.4g ms a step"));
+  if (result.contains("all_reduce_ms")) {
+    line("all-reduce kernels", number(result["all_reduce_ms"], "%.4g ms a step") +
+                                   number(json(100 * result["hidden_share"].get<double>()),
+                                          ", %.0f %% of it hidden behind backward"));
+  }
   if (result.contains("tflops_per_s_and_rank")) {
     line("achieved", number(result["tflops_per_s_and_rank"], "%.3g TFLOP/s a rank"));
   }

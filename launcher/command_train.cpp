@@ -24,6 +24,7 @@
 #include "runtime/config_load.h"
 #include "runtime/dataset_setup.h"
 #include "runtime/device_memory.h"
+#include "runtime/fp8_scaling.h"
 #include "runtime/manifest.h"
 #include "runtime/model_setup.h"
 #include "runtime/run_plan.h"
@@ -44,6 +45,7 @@ int dry_run(const TrainOptions& options) {
   const Config config = runtime::load_config(options.config_path, options.overrides);
   const auto dataset = data::Dataset::open(runtime::dataset_spec(config));
   const std::shared_ptr<models::Forecaster> model = runtime::make_model(config);
+  runtime::check_fp8(config, *model);
   const int64_t micro_batch_size =
       config.train.micro_batch_size > 0
           ? config.train.micro_batch_size
@@ -62,12 +64,13 @@ int dry_run(const TrainOptions& options) {
   for (const std::string& line : plan.lines()) {
     std::cout << line << '\n';
   }
-  const bool needs_gpu = config.comm.backend == "nccl" || config.precision.mode == "tf32";
+  const std::string& mode = config.precision.mode;
+  const bool needs_gpu = config.comm.backend == "nccl" || mode == "tf32" || mode == "fp8";
   std::cout << "The configuration is valid; nothing was started or written, and no device was "
                "looked for"
             << (needs_gpu
-                    ? ": comm.backend nccl and precision.mode tf32 need GPUs (longship doctor "
-                      "shows them)"
+                    ? ": comm.backend nccl and precision.mode tf32 and fp8 need GPUs (longship "
+                      "doctor shows them)"
                     : "")
             << ".\n";
   return 0;

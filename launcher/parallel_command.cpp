@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -12,6 +13,7 @@
 #include "comm/error.h"
 #include "runtime/agreement.h"
 #include "runtime/error.h"
+#include "runtime/stop_signals.h"
 
 namespace longship::launcher {
 namespace {
@@ -24,10 +26,17 @@ void print_error(const std::string& text) {
 }
 
 // All ranks that wait for a lost one find out at about the same time. The lowest of them tells it,
-// and its end is that of the others before they do.
-void wait_turn(int rank) {
+// and its end is that of the others: mpirun sends them a TERM. Whether this rank has to tell it.
+bool is_first_to_tell(int rank) {
   constexpr int kPlaces = 4;
-  std::this_thread::sleep_for(std::min(rank, kPlaces) * std::chrono::milliseconds(500));
+  constexpr std::chrono::milliseconds kPlace(500);
+  constexpr std::chrono::milliseconds kGlance(20);
+  const auto turn = std::chrono::steady_clock::now() + std::min(rank, kPlaces) * kPlace;
+  while (std::chrono::steady_clock::now() < turn) {
+    if (runtime::StopSignals::received() == SIGTERM) return false;
+    std::this_thread::sleep_for(kGlance);
+  }
+  return true;
 }
 
 // The session of this rank; nullptr after an error of a peer, which was told.
@@ -37,8 +46,9 @@ std::unique_ptr<Session> start_or_tell(std::chrono::seconds timeout) {
   } catch (const comm::CommError& error) {
     if (error.kind() != comm::CommError::Kind::kPeer) throw;
     const int rank = rank_by_environment();
-    wait_turn(rank);
-    print_error(std::string(error.what()) + " [rank " + std::to_string(rank) + "]");
+    if (is_first_to_tell(rank)) {
+      print_error(std::string(error.what()) + " [rank " + std::to_string(rank) + "]");
+    }
     return nullptr;
   }
 }
@@ -50,9 +60,11 @@ int end_job(Session& session, const std::exception& error) {
     print_error(runtime::message_of(error));
     return code;
   }
-  if (code == static_cast<int>(runtime::ExitCode::kPeer)) wait_turn(session.mpi->rank());
-  print_error(runtime::message_of(error) + " [rank " + std::to_string(session.mpi->rank()) +
-              " of " + std::to_string(session.mpi->size()) + " (" + session.host_name + ")]");
+  const bool lost = code == static_cast<int>(runtime::ExitCode::kPeer);
+  if (!lost || is_first_to_tell(session.mpi->rank())) {
+    print_error(runtime::message_of(error) + " [rank " + std::to_string(session.mpi->rank()) +
+                " of " + std::to_string(session.mpi->size()) + " (" + session.host_name + ")]");
+  }
   if (session.mpi->size() == 1) {
     return code;
   }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "models/fp8_linear.h"
+
 namespace longship::models {
 
 // Names one draw of randomness. Dropout masks follow from (seed, step, micro_batch, layer) alone,
@@ -49,6 +51,9 @@ class Forecaster : public torch::nn::Module {
 
   // Called once after the parameters have reached their device (for example to pack cuDNN weights).
   virtual void on_device() {}
+
+  // The linear layers that can compute in FP8; none: precision.mode fp8 is refused.
+  virtual std::vector<Fp8Layer*> fp8_layers() { return {}; }
 
   // Floating-point operations of the matrix products of one sample's forward pass, a multiplication
   // and an addition being two; 0: not told.

@@ -31,7 +31,7 @@ class SelfAttention : public torch::nn::Module {
   SelfAttention(int64_t width, int64_t heads) : width_(width), heads_(heads) {
     in_weight_ = register_parameter("in_proj_weight", at::empty({3 * width, width}));
     in_bias_ = register_parameter("in_proj_bias", at::zeros({3 * width}));
-    out_ = register_module("out_proj", torch::nn::Linear(width, width));
+    out_ = register_module("out_proj", std::make_shared<Fp8Linear>(width, width));
     // As torch.nn.MultiheadAttention initialises itself.
     torch::nn::init::xavier_uniform_(in_weight_);
     torch::nn::init::zeros_(out_->bias);
@@ -41,7 +41,7 @@ class SelfAttention : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     const int64_t sequences = x.size(0);
     const int64_t length = x.size(1);
-    const at::Tensor projected = at::linear(x, in_weight_, in_bias_)
+    const at::Tensor projected = fp8_linear(x, in_weight_, in_bias_, in_fp8)
                                      .view({sequences, length, 3, heads_, width_ / heads_})
                                      .permute({2, 0, 3, 1, 4});
     const at::Tensor mixed =
@@ -49,12 +49,14 @@ class SelfAttention : public torch::nn::Module {
     return out_->forward(mixed.transpose(1, 2).reshape({sequences, length, width_}));
   }
 
+  Fp8Layer in_fp8;  // of the projection of the input
+
  private:
   int64_t width_;
   int64_t heads_;
   at::Tensor in_weight_;
   at::Tensor in_bias_;
-  torch::nn::Linear out_{nullptr};
+  std::shared_ptr<Fp8Linear> out_;
 };
 
 // torch.nn.TransformerEncoderLayer with GELU and the norm after each part, but for its dropout of
@@ -65,8 +67,10 @@ class EncoderLayer : public torch::nn::Module {
       : dropout_(options.dropout), number_(number) {
     attention_ =
         register_module("self_attn", std::make_shared<SelfAttention>(options.width, options.heads));
-    linear1_ = register_module("linear1", torch::nn::Linear(options.width, options.feed_forward));
-    linear2_ = register_module("linear2", torch::nn::Linear(options.feed_forward, options.width));
+    linear1_ = register_module("linear1",
+                               std::make_shared<Fp8Linear>(options.width, options.feed_forward));
+    linear2_ = register_module("linear2",
+                               std::make_shared<Fp8Linear>(options.feed_forward, options.width));
     const auto norm = torch::nn::LayerNormOptions({options.width});
     norm1_ = register_module("norm1", torch::nn::LayerNorm(norm));
     norm2_ = register_module("norm2", torch::nn::LayerNorm(norm));
@@ -86,8 +90,8 @@ class EncoderLayer : public torch::nn::Module {
   double dropout_;
   int64_t number_;
   std::shared_ptr<SelfAttention> attention_;
-  torch::nn::Linear linear1_{nullptr};
-  torch::nn::Linear linear2_{nullptr};
+  std::shared_ptr<Fp8Linear> linear1_;
+  std::shared_ptr<Fp8Linear> linear2_;
   torch::nn::LayerNorm norm1_{nullptr};
   torch::nn::LayerNorm norm2_{nullptr};
 };
@@ -132,12 +136,12 @@ class PatchTransformer : public Forecaster {
     if (options.width % options.heads != 0) {
       throw std::invalid_argument("model.heads must divide model.width");
     }
-    embedding_ = register_module("emb", torch::nn::Linear(options.patch, options.width));
+    embedding_ = register_module("emb", std::make_shared<Fp8Linear>(options.patch, options.width));
     position_ = register_parameter("pos", at::empty({patches_, options.width}));
     torch::nn::init::uniform_(position_, -0.02, 0.02);
     encoder_ = register_module("enc", std::make_shared<Encoder>(options));
-    head_ = register_module(
-        "head", torch::nn::Linear(patches_ * options.width, shape.horizon * shape.outputs));
+    head_ = register_module("head", std::make_shared<Fp8Linear>(patches_ * options.width,
+                                                                shape.horizon * shape.outputs));
   }
 
   Forecast forward(const Inputs& inputs) override {
@@ -152,6 +156,15 @@ class PatchTransformer : public Forecaster {
     return {head_->forward(encoded.flatten(1))
                 .view({batch, shape_.targets, shape_.horizon, shape_.outputs})
                 .transpose(1, 2)};
+  }
+
+  std::vector<Fp8Layer*> fp8_layers() override {
+    std::vector<Fp8Layer*> layers;
+    for (const auto& module : modules()) {
+      if (auto* linear = module->as<Fp8Linear>()) layers.push_back(&linear->fp8);
+      if (auto* attention = module->as<SelfAttention>()) layers.push_back(&attention->in_fp8);
+    }
+    return layers;
   }
 
   double forward_flops() const override {
@@ -170,10 +183,10 @@ class PatchTransformer : public Forecaster {
   TransformerOptions options_;
   ModelShape shape_;
   int64_t patches_;
-  torch::nn::Linear embedding_{nullptr};
+  std::shared_ptr<Fp8Linear> embedding_;
   at::Tensor position_;
   std::shared_ptr<Encoder> encoder_;
-  torch::nn::Linear head_{nullptr};
+  std::shared_ptr<Fp8Linear> head_;
 };
 
 const Registration registration(ModelSpec{

@@ -197,8 +197,10 @@ std::vector<Field> precision_fields() {
   return {
       field("precision.mode", LONGSHIP_SETTING(precision.mode),
             {.fallback = "auto",
-             .choices = {"auto", "fp32", "tf32", "bf16", "fp16"},
-             .meaning = "Arithmetic of forward and backward; auto: fp32 on CPUs.",
+             .choices = {"auto", "fp32", "tf32", "bf16", "fp16", "fp8"},
+             .meaning = "Arithmetic of forward and backward; auto: fp32 on CPUs. fp8 (compute "
+                        "capability 9.0 and up): linear layers of the models that have them, the "
+                        "rest in bf16.",
              .synonyms = {"amp", "dtype"}}),
       field("precision.init_scale", LONGSHIP_SETTING(precision.init_scale),
             {.fallback = "65536",

@@ -31,6 +31,8 @@ const char* to_string(PrecisionMode mode) {
       return "bf16";
     case PrecisionMode::kFp16:
       return "fp16";
+    case PrecisionMode::kFp8:
+      return "fp8";
   }
   return "?";
 }
@@ -50,6 +52,15 @@ PrecisionMode resolve_precision(const std::string& mode, c10::Device device,
   }
   if (mode == "fp16") {
     return PrecisionMode::kFp16;
+  }
+  if (mode == "fp8") {
+    if (capability >= 90) return PrecisionMode::kFp8;
+    throw Error(ExitCode::kSetup,
+                "precision.mode fp8 needs GPUs of compute capability 9.0, but " +
+                    (capability == 0 ? std::string("this run trains on CPUs")
+                                     : "one of this run has " + std::to_string(capability / 10) +
+                                           "." + std::to_string(capability % 10)) +
+                    ": use bf16 or auto");
   }
   if (device.is_cuda() && capability < 80) {
     throw Error(ExitCode::kSetup, "precision.mode " + mode +
@@ -75,13 +86,14 @@ void apply_precision(PrecisionMode mode, c10::Device device) {
 }
 
 AutocastGuard::AutocastGuard(PrecisionMode mode, c10::Device device)
-    : active_(mode == PrecisionMode::kBf16 || mode == PrecisionMode::kFp16),
+    : active_(mode == PrecisionMode::kBf16 || mode == PrecisionMode::kFp16 ||
+              mode == PrecisionMode::kFp8),
       device_type_(device.type()) {
   if (active_) {
     was_enabled_ = at::autocast::is_autocast_enabled(device_type_);
     previous_type_ = at::autocast::get_autocast_dtype(device_type_);
     at::autocast::set_autocast_dtype(device_type_,
-                                     mode == PrecisionMode::kBf16 ? at::kBFloat16 : at::kHalf);
+                                     mode == PrecisionMode::kFp16 ? at::kHalf : at::kBFloat16);
     at::autocast::set_autocast_enabled(device_type_, true);
     at::autocast::increment_nesting();
   }

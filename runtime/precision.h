@@ -11,12 +11,13 @@
 
 namespace longship::runtime {
 
-enum class PrecisionMode { kFp32, kTf32, kBf16, kFp16 };
+enum class PrecisionMode { kFp32, kTf32, kBf16, kFp16, kFp8 };
 const char* to_string(PrecisionMode mode);
 
 // What `precision.mode` means on this device; collective, so that all ranks train alike on mixed
 // GPUs. auto: fp32 on CPUs, bf16 on GPUs of compute capability 8.0 and up, else fp16. Throws
-// Error (kSetup) for a mode that a rank's device cannot do (tf32 and bf16 need 8.0; tf32 a GPU).
+// Error (kSetup) for a mode that a rank's device cannot do (tf32 and bf16 need 8.0; tf32 a GPU; fp8
+// 9.0).
 PrecisionMode resolve_precision(const std::string& mode, c10::Device device,
                                 comm::Communicator& host);
 
@@ -24,7 +25,8 @@ PrecisionMode resolve_precision(const std::string& mode, c10::Device device,
 // for FP16 on CPUs (its recurrent layers cannot train in FP16).
 void apply_precision(PrecisionMode mode, c10::Device device);
 
-// While alive, eligible operations run in the mode's half type (autocast); nothing for fp32, tf32.
+// While alive, eligible operations run in the mode's half type (autocast; BF16 for fp8, whose
+// layers see to themselves); nothing for fp32, tf32.
 class AutocastGuard {
  public:
   AutocastGuard(PrecisionMode mode, c10::Device device);

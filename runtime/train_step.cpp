@@ -53,9 +53,16 @@ void TrainStep::micro_step(bool last, bool overflow) {
   scalars_.loss_sum().add_(loss.detach());
 }
 
+// What the host does in the middle of a step that is split around its communication.
+void TrainStep::communicate() {
+  parts_.reducer.communicate();
+  if (parts_.fp8 != nullptr) parts_.fp8->agree();
+}
+
 // What this rank updates, once it is decided.
 void TrainStep::update() {
   const at::NoGradGuard no_grad;
+  if (parts_.fp8 != nullptr) parts_.fp8->update();
   if (parts_.reducer.sharded()) {
     scalars_.finish_by_squares(parts_.reducer.squares());
   } else {
@@ -108,6 +115,7 @@ void TrainStep::run_eagerly(int64_t step, data::BatchSource& source) {
   }
   scalars_.wait_begins();
   parts_.reducer.finalize();
+  if (parts_.fp8 != nullptr) parts_.fp8->agree();
   scalars_.wait_ends();
   apply();
 }
@@ -179,6 +187,7 @@ std::string TrainStep::record(bool capturable) {
         micro_step(/*last=*/true, /*overflow=*/false);
         scalars_.wait_begins();
         reducer.finalize();
+        if (parts_.fp8 != nullptr) parts_.fp8->agree();
         scalars_.wait_ends();
         apply();
       });
@@ -190,7 +199,7 @@ std::string TrainStep::record(bool capturable) {
             reducer.pack();
             scalars_.wait_begins();
           },
-          [&reducer] { reducer.communicate(); });
+          [this] { communicate(); });
       const auto receive = [&] {
         scalars_.wait_ends();
         reducer.unpack();

@@ -16,6 +16,7 @@
 #include "runtime/batch_plan.h"
 #include "runtime/config.h"
 #include "runtime/fault_injection.h"
+#include "runtime/fp8_scaling.h"
 #include "runtime/loss.h"
 #include "runtime/optimizer.h"
 #include "runtime/precision.h"
@@ -35,6 +36,7 @@ struct StepParts {
   c10::Device device;
   // Where the micro-batches are rows of device-resident series.
   const data::DeviceSeries* series = nullptr;
+  Fp8Scaling* fp8 = nullptr;  // with precision fp8
 };
 
 // One optimizer step over all ranks: micro-steps with accumulation, communication in the last one,
@@ -87,6 +89,7 @@ class TrainStep {
  private:
   at::Tensor loss_of_inputs();
   void micro_step(bool last, bool overflow);
+  void communicate();
   void update();
   void apply();
   void explain_failure();

@@ -77,9 +77,14 @@ Trainer::Trainer(TrainerParts parts)
     reducer_ = choose_reducer();
     optimizer_ = make_optimizer(parts_.config.optimizer, updated_parts(*parts_.model, *reducer_));
     place_data();
+    if (parts_.precision == PrecisionMode::kFp8) {
+      check_fp8(parts_.config, *parts_.model);
+      fp8_ = std::make_unique<Fp8Scaling>(*parts_.model, parts_.context.gradients,
+                                          parts_.context.device);
+    }
     train_step_ =
         std::make_unique<TrainStep>(StepParts{*parts_.model, *reducer_, *optimizer_, scaler_,
-                                              parts_.context.device, series_.get()},
+                                              parts_.context.device, series_.get(), fp8_.get()},
                                     parts_.config, parts_.plan, parts_.precision,
                                     FaultInjection::from_environment(parts_.context.rank()));
   });

@@ -121,6 +121,7 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
   std::unique_ptr<data::DeviceSeries> series_;  // null where the host gathers the batches
+  std::unique_ptr<Fp8Scaling> fp8_;             // null in other precisions
   std::unique_ptr<TrainStep> train_step_;
   bool to_record_ = false;  // the step is to become a graph
   int64_t steps_run_ = 0;   // by this process

@@ -15,6 +15,7 @@ namespace longship::runtime {
 namespace {
 
 constexpr const char* kWireHistory = "wire_history";
+constexpr const char* kFp8History = "fp8_history";
 
 nlohmann::json layout_json(const comm::GradientReducer& reducer) {
   nlohmann::json buckets = nlohmann::json::array();
@@ -97,6 +98,7 @@ TrainingState Trainer::capture() const {
   state.optimizer = optimizer_->state();
   state.scalars = scalars();
   state.extra.push_back({kWireHistory, reducer_->state()});
+  if (fp8_) state.extra.push_back({kFp8History, fp8_->state()});
   return state;
 }
 
@@ -173,6 +175,9 @@ void Trainer::restore(const TrainingState& state) {
         reducer_->load_state(extra.tensor);
       }
     }
+  }
+  for (const NamedTensor& extra : state.extra) {
+    if (fp8_ && extra.name == kFp8History) fp8_->load_state(extra.tensor);
   }
   train_step_->set_applied(state.applied);
   step_ = state.step;

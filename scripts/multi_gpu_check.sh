@@ -13,23 +13,9 @@ if [ "$gpus" -lt 2 ]; then
   exit 5
 fi
 
-# Weak scaling: 256 windows a rank.
-scaling() {
-  local ranks preset batch
-  for preset in seed-lstm:256 patch-transformer:32; do
-    batch=${preset#*:}
-    for ranks in 1 2 4 8; do
-      [ "$ranks" -le "$gpus" ] || break
-      echo "${preset%:*} on $ranks:"
-      timeout 90 "$LONGSHIP_BINARY" launch -n "$ranks" -- bench train --preset "${preset%:*}" \
-        --set comm.backend=nccl --set precision.mode=bf16 \
-        --set train.batch_size=$((batch * ranks)) --set train.micro_batch_size="$batch" \
-        2>/dev/null | grep -E '^(graph|step|samples|exposed)' || return 1
-    done
-  done
-}
-
-check correctness timeout 300 "$python" tests/multirank/train/multi_gpu_test.py
-check scaling scaling
+check correctness timeout 420 "$python" tests/multirank/train/multi_gpu_test.py
+check scaling timeout 400 "$python" bench/compare.py scaling --rounds 1
 check all-reduce timeout 120 "$LONGSHIP_BINARY" launch -n "$gpus" -- bench allreduce
+check buckets timeout 200 "$python" bench/compare.py buckets --rounds 1
+
 end_checks multi_gpu_check

@@ -38,6 +38,14 @@ TEST_F(PrecisionTest, ResolvesOnTheCpu) {
     EXPECT_EQ(error.code(), ExitCode::kSetup);
     EXPECT_THAT(error.what(), HasSubstr("tf32 needs a GPU: use fp32 or auto"));
   }
+  try {
+    resolve("fp8");
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kSetup);
+    EXPECT_THAT(error.what(), HasSubstr("fp8 needs GPUs of compute capability 9.0"));
+    EXPECT_THAT(error.what(), HasSubstr("trains on CPUs: use bf16 or auto"));
+  }
 }
 
 TEST_F(PrecisionTest, NamesItsModes) {
@@ -45,6 +53,7 @@ TEST_F(PrecisionTest, NamesItsModes) {
   EXPECT_STREQ(to_string(PrecisionMode::kTf32), "tf32");
   EXPECT_STREQ(to_string(PrecisionMode::kBf16), "bf16");
   EXPECT_STREQ(to_string(PrecisionMode::kFp16), "fp16");
+  EXPECT_STREQ(to_string(PrecisionMode::kFp8), "fp8");
 }
 
 TEST_F(PrecisionTest, TurnsOneDnnOffForFp16OnCpusOnly) {

@@ -163,8 +163,13 @@ inline std::vector<Trace> train(const Case& setting) {
     const auto optimizer = make_optimizer(setting.config.optimizer, updated_parts(model, *reducer));
     LossScaler scaler(setting.loss_scale > 0 ? PrecisionMode::kFp16 : PrecisionMode::kFp32,
                       setting.loss_scale, 2000, device);
-    TrainStep train_step({model, *reducer, *optimizer, scaler, device}, setting.config, plan,
-                         setting.precision, FaultInjection::from_environment(rank));
+    std::unique_ptr<Fp8Scaling> fp8;
+    if (setting.precision == PrecisionMode::kFp8) {
+      fp8 = std::make_unique<Fp8Scaling>(model, tests::member(group, rank), device);
+    }
+    TrainStep train_step({model, *reducer, *optimizer, scaler, device, nullptr, fp8.get()},
+                         setting.config, plan, setting.precision,
+                         FaultInjection::from_environment(rank));
     StatisticsPipe pipe(device, std::chrono::seconds(60));
     SampleSource source(samples, plan, rank == setting.failing_rank ? setting.fails_at : -1);
     for (int64_t step = 0; step < plan.total_steps; ++step) {

@@ -50,26 +50,28 @@ class MultiGpu(unittest.TestCase):
         return np.array([r["loss"] for r in harness.records(run)])
 
     def test_any_number_of_ranks_trains_as_one_does(self):
-        print(f"\n{'ranks':>5} {'wire':>5} {'graph':>5} {'micro':>5} {'losses differ':>13}")
+        print(f"\n{'ranks':>5} {'wire':>5} {'graph':>5} {'shard':>5} {'micro':>5} {'losses differ':>13}")
         for micro in (8, 4):  # G = 8 and 16: one micro-step a rank on 8, and more
             size = {"train": {"micro_batch_size": micro}}
             alone = self.losses(self.train(f"alone-{micro}", 1, size, {"train": {"graph": "off"}}))
             for ranks in COUNTS:
                 for wire, bound in BOUNDS.items():
-                    for graph in ("off", "on"):
-                        name = f"{ranks}-{wire}-{graph}-{micro}"
-                        changes = {"comm": {"wire": wire}, "train": {"graph": graph}}
+                    for graph, shard in (("off", False), ("on", False), ("off", True), ("on", True)):
+                        name = f"{ranks}-{wire}-{graph}-{shard}-{micro}"
+                        changes = {"comm": {"wire": wire}, "train": {"graph": graph},
+                                   "optimizer": {"shard": shard}}
                         worst = np.abs(self.losses(self.train(name, ranks, size, changes)) / alone - 1)
-                        print(f"{ranks:5} {wire:>5} {graph:>5} {micro:5} {worst.max():13.2g}",
-                              flush=True)
+                        print(f"{ranks:5} {wire:>5} {graph:>5} {shard!s:>5} {micro:5} "
+                              f"{worst.max():13.2g}", flush=True)
                         self.assertLess(worst.max(), bound)
 
     def test_two_runs_give_equal_bits(self):
-        for graph in ("off", "on"):
+        for graph, shard in (("off", False), ("on", False), ("on", True)):
             weights = []
             for number in (1, 2):
-                run = self.train(f"bits-{graph}-{number}", COUNTS[-1], {"comm": {"wire": "fp16"}},
-                                 {"train": {"graph": graph}})
+                run = self.train(f"bits-{graph}-{shard}-{number}", COUNTS[-1],
+                                 {"comm": {"wire": "fp16"}}, {"train": {"graph": graph}},
+                                 {"optimizer": {"shard": shard}})
                 weights.append(harness.weights(harness.checkpoint(run)))
             self.assertEqual(harness.largest_difference(*weights), 0)
 
@@ -103,6 +105,17 @@ class MultiGpu(unittest.TestCase):
         os.kill(job.ranks()[1], signal.SIGKILL)
         outcome = job.wait(60)
         self.assertGreaterEqual(outcome.code, 86, str(outcome))
+
+    def test_a_frozen_rank_ends_the_job(self):
+        for graph in ("off", "on"):
+            path, run = self.configure(f"frozen-{graph}", {"train": {"steps": 100000, "graph": graph},
+                                                           "comm": {"timeout_s": 5}})
+            job = harness.longship("train", path, ranks=2)
+            job.wait_for_step(run / "metrics.jsonl", 50)
+            os.kill(job.ranks()[1], signal.SIGSTOP)
+            outcome = job.wait(60)
+            self.assertEqual(outcome.code, harness.PEER, str(outcome))
+            self.assertEqual(len(outcome.errors), 1, str(outcome))
 
 
 if __name__ == "__main__":
