@@ -13,11 +13,12 @@ struct Fp8Cast {
   bool bfloat16 = false;
   int64_t rows = 0;
   int64_t columns = 0;
-  bool e5m2 = false;             // else e4m3
-  const float* scale = nullptr;  // (1,): values are multiplied by it and limited to the type's range
-  float* amax = nullptr;         // (1,): raised to the largest magnitude, NaN where one is; or null
-  void* cast = nullptr;          // (rows, columns)
-  void* turned = nullptr;        // (columns, rows)
+  bool e5m2 = false;  // else e4m3
+  const float* scale =
+      nullptr;             // (1,): values are multiplied by it and limited to the type's range
+  float* amax = nullptr;   // (1,): raised to the largest magnitude, NaN where one is; or null
+  void* cast = nullptr;    // (rows, columns)
+  void* turned = nullptr;  // (columns, rows)
 };
 
 void cast_fp8_cuda(const Fp8Cast& cast, cudaStream_t stream);

@@ -25,8 +25,9 @@ Operand make_operand(const at::Tensor& matrix, const Fp8Layer& layer, Fp8Layer::
   const at::Tensor values = matrix.contiguous();
   at::Tensor scale = layer.scale.narrow(0, which, 1);
   if (layer.from_itself) {
-    scale = fp8_scale(at::linalg_vector_norm(values, INFINITY, c10::nullopt, false, at::kFloat), e5m2)
-                .view(1);
+    scale =
+        fp8_scale(at::linalg_vector_norm(values, INFINITY, c10::nullopt, false, at::kFloat), e5m2)
+            .view(1);
   }
   const auto type = e5m2 ? at::kFloat8_e5m2 : at::kFloat8_e4m3fn;
   Operand operand;
@@ -60,8 +61,8 @@ class Fp8Product : public torch::autograd::Function<Fp8Product> {
                             const at::Tensor& weight, const Fp8Layer& layer) {
     const Operand input = make_operand(x, layer, Fp8Layer::kInput);
     const Operand matrix = make_operand(weight, layer, Fp8Layer::kWeight);
-    context->save_for_backward({input.turned, input.inverse, matrix.turned, matrix.inverse,
-                                layer.scale, layer.amax});
+    context->save_for_backward(
+        {input.turned, input.inverse, matrix.turned, matrix.inverse, layer.scale, layer.amax});
     context->saved_data["from_itself"] = layer.from_itself;
     context->saved_data["input_type"] = static_cast<int64_t>(x.scalar_type());
     return product(input.cast, input.inverse, matrix.cast, matrix.inverse, at::kBFloat16);

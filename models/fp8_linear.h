@@ -22,9 +22,9 @@ namespace longship::models {
 struct Fp8Layer {
   enum Matrix { kInput, kWeight, kGradient, kMatrices };
 
-  at::Tensor scale;        // float32 (kMatrices,), powers of two
-  at::Tensor amax;         // float32 (kMatrices,): raised to the largest magnitudes that came
-  bool from_itself = true; // whether factors come from the matrices at hand
+  at::Tensor scale;         // float32 (kMatrices,), powers of two
+  at::Tensor amax;          // float32 (kMatrices,): raised to the largest magnitudes that came
+  bool from_itself = true;  // whether factors come from the matrices at hand
 };
 
 // The factor that brings magnitudes up to `amax` below half of a type's range: a power of two, 1

@@ -45,8 +45,7 @@ void Fp8Scaling::agree() {
 void Fp8Scaling::update() {
   const at::NoGradGuard no_grad;
   const at::Tensor tells = at::isfinite(amax_).logical_and(amax_.gt(0)).unsqueeze(1);
-  const at::Tensor moved =
-      at::cat({history_.narrow(1, 1, kHistory - 1), amax_.unsqueeze(1)}, 1);
+  const at::Tensor moved = at::cat({history_.narrow(1, 1, kHistory - 1), amax_.unsqueeze(1)}, 1);
   history_.copy_(at::where(tells, moved, history_));
   amax_.zero_();
   make_scales();

@@ -15,9 +15,9 @@ namespace longship::runtime {
 // Throws ConfigError for precision.mode fp8 with a model that has no layers for it.
 void check_fp8(const Config& config, models::Forecaster& model);
 
-// The scales of a model's FP8 layers (see Note [FP8 linear layers] in models/fp8_linear.h), from the
-// largest magnitudes of the last steps over all micro-batches and ranks, so that they do not depend
-// on who took which micro-batch. All of it stays on the device.
+// The scales of a model's FP8 layers (see Note [FP8 linear layers] in models/fp8_linear.h), from
+// the largest magnitudes of the last steps over all micro-batches and ranks, so that they do not
+// depend on who took which micro-batch. All of it stays on the device.
 class Fp8Scaling {
  public:
   static constexpr int64_t kHistory = 16;  // steps

@@ -55,8 +55,7 @@ class Fp8LinearGpu : public testing::Test {
   static at::TensorOptions gpu() { return at::TensorOptions().device(at::kCUDA); }
   // Relative to the norm of what was expected.
   static double distance(const at::Tensor& found, const at::Tensor& expected) {
-    return (found.to(at::kFloat) - expected).norm().item<double>() /
-           expected.norm().item<double>();
+    return (found.to(at::kFloat) - expected).norm().item<double>() / expected.norm().item<double>();
   }
   // x rounded to the type after scaling by a power of two that suits it.
   static at::Tensor rounded(const at::Tensor& x, bool e5m2) {
@@ -68,8 +67,8 @@ class Fp8LinearGpu : public testing::Test {
 
 TEST_F(Fp8LinearGpu, IsTheProductOfTheRoundedMatrices) {
   // Sizes that do not fill the kernel's tiles, and values far from 1.
-  for (const auto& [rows, inputs, outputs] :
-       std::vector<std::tuple<int64_t, int64_t, int64_t>>{{16, 16, 16}, {48, 80, 112}, {256, 128, 64}}) {
+  for (const auto& [rows, inputs, outputs] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
+           {16, 16, 16}, {48, 80, 112}, {256, 128, 64}}) {
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       const at::Tensor x = (at::randn({rows, inputs}, gpu()) * 1e-3).to(type).requires_grad_();
       const at::Tensor weight = (at::randn({outputs, inputs}, gpu()) * 30).requires_grad_();
