@@ -5,6 +5,7 @@
   compare.py infer   forward passes of the seed LSTM at batches 32 to 512
   compare.py loader  h5py and DataLoader against Longship's loader (host and device)
   compare.py cpu     two ranks on CPUs against DistributedDataParallel with gloo
+  compare.py counters Tensor Core use of a step by the GPU's hardware counters, where ncu can read them
   compare.py buckets comm.bucket_mib: auto against fixed sizes, on all GPUs of this host
   compare.py scaling 1, 2, 4 and 8 GPUs of one host over NCCL beside PyTorch under torchrun
 
@@ -12,9 +13,12 @@ A ratio above 1 means that Longship is faster. LONGSHIP_BINARY names the program
 """
 
 import argparse
+import csv
+import glob
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -180,7 +184,7 @@ def scaling(arguments):
     gpus = int(last_object([sys.executable, "-c", "import torch; print(torch.cuda.device_count())"]))
     counts = [count for count in (1, 2, 4, 8) if count <= gpus]
     print(f"{'preset':18} {'batch':>5} {'GPUs':>4} {'ms':>7} {'samples/s':>10} {'eff.':>5} "
-          f"{'exposed ms':>10}  DDP eager ms (ratio), graph ms (ratio)")
+          f"{'exposed ms':>10} {'alone ms':>8} {'hidden':>6}  DDP eager ms (ratio), graph ms (ratio)")
     cases = [("seed-lstm", "fp16", 256, True), ("seed-lstm", "fp16", 32, False),
              ("patch-transformer", "bf16", 32, True)]
     for preset, precision, batch, with_peers in cases:
@@ -193,17 +197,12 @@ def scaling(arguments):
             alone = alone or ours
             text = f"{preset:18} {batch:5} {ranks:4} {ours:7.3f} {1e3 * batch * ranks / ours:10.0f} "
             text += f"{alone / ours:5.3f} {last['exposed_comm_ms']:10.3f}"
+            text += f" {last.get('all_reduce_ms', 0):8.3f} {100 * last.get('hidden_share', 0):4.0f} %"
             if with_peers:
                 for recipe in ("ddp", "graph"):
                     ms = peer_on(ranks, recipe, preset, precision, batch)["step_ms"]
                     text += f"  {ms:.3f} ({ms / ours:.2f})"
             print(text, flush=True)
-    for preset, precision, batch, _ in cases[::2]:
-        profile = longship_on(counts[-1], preset, precision, batch, "--profile")
-        if "all_reduce_ms" in profile:
-            print(f"{preset}, {counts[-1]} GPUs: {profile['all_reduce_ms']:.3f} ms a step in all-reduce "
-                  f"kernels, {profile['exposed_comm_ms']:.3f} ms exposed: "
-                  f"{100 * profile['hidden_share']:.0f} % hidden behind backward", flush=True)
 
 
 def buckets(arguments):
@@ -222,11 +221,52 @@ def buckets(arguments):
               f"{times['auto'] / best:.3f}", flush=True)
 
 
+def find_ncu():
+    places = [shutil.which("ncu"), *sorted(glob.glob("/opt/nvidia/nsight-compute/*/ncu"))]
+    places.append(os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin/ncu"))
+    return next((place for place in places if place and os.access(place, os.X_OK)), None)
+
+
+def counters(arguments):
+    """Share of kernel time in which Tensor Cores worked at all, and how busy they were."""
+    ncu = find_ncu()
+    if ncu is None:
+        sys.exit("counters not read: there is no ncu here; longship bench train --profile tells the "
+                 "share by the names of kernels")
+    active = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+    for preset, precision in (("seed-lstm", "fp16"), ("patch-transformer", "bf16"),
+                              ("patch-transformer", "fp8")):
+        command = [ncu, "--clock-control", "none", "--csv", "--print-units", "base"]
+        command += ["--metrics", f"gpu__time_duration.sum,{active}"]
+        # Some steps after the warm-up, eagerly, so that every kernel is a launch of its own.
+        command += ["--launch-skip", "3000", "--launch-count", "1000", LONGSHIP, "bench", "train"]
+        command += ["--preset", preset, "--steps", "75", "--warmup", "25"]
+        for key in (f"precision.mode={precision}", "train.graph=off", "comm.backend=auto"):
+            command += ["--set", key]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300,
+                              check=False)
+        rows = list(csv.DictReader(
+            line for line in done.stdout.splitlines() if line.startswith('"')))
+        kernels = {}
+        for row in rows:
+            value = float(row["Metric Value"].replace(",", ""))
+            kernels.setdefault(row["ID"], {})[row["Metric Name"]] = value
+        whole = sum(kernel["gpu__time_duration.sum"] for kernel in kernels.values())
+        if not whole:
+            sys.exit(f"counters not read: {(done.stdout + done.stderr).strip()[-400:]}")
+        used = sum(k["gpu__time_duration.sum"] for k in kernels.values() if k[active] > 0)
+        busy = sum(k["gpu__time_duration.sum"] * k[active] for k in kernels.values()) / whole
+        print(f"{preset}, {precision}: {100 * used / whole:.0f} % of the time of {len(kernels)} kernels "
+              f"in kernels that used Tensor Cores, which were busy {busy:.1f} % of all cycles (by "
+              f"hardware counters)", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = {"train": train, "infer": infer, "loader": loader, "cpu": cpu, "scaling": scaling, "buckets": buckets}
+    kinds = {"train": train, "infer": infer, "loader": loader, "cpu": cpu, "scaling": scaling, "buckets": buckets,
+             "counters": counters}
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()

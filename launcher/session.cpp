@@ -1,5 +1,6 @@
 #include "launcher/session.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -126,6 +127,8 @@ void bind_device(Session& session, const std::string& backend) {
   session.device = c10::Device(c10::kCPU);
   if (index >= 0) {
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
+    // Otherwise done by the first tensor, and questions about memory before it would be errors.
+    at::globalContext().lazyInitDevice(c10::kCUDA);
     session.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
     // All of this thread's work: a step cannot be recorded as a graph on CUDA's default stream.
     c10::cuda::setCurrentCUDAStream(

@@ -109,6 +109,14 @@ class Gpu(unittest.TestCase):
                 # The wait for step s - 2 polls its event, to keep a limit of time.
                 self.assertEqual(more, {})
 
+    def test_bench_train_without_a_communication_library(self):
+        job = harness.longship("bench", "train", "--steps", "75", "--warmup", "25", "--json")
+        outcome = job.wait()
+        self.assertEqual(outcome.code, 0, str(outcome))
+        result = json.loads(outcome.stdout)
+        self.assertEqual((result["backend"], result["graph"]), ("local", "on"))
+        self.assertGreater(result["peak_device_mib"], 0)
+
     def test_half_precision_trains_as_single_does(self):
         exact, _ = self.train("fp32", None)
         for mode in ("fp16", "bf16"):
