@@ -69,6 +69,17 @@ sanitized_tests() {
   done
 }
 
+# Two ranks on this GPU, whose all-reduces go through the host.
+overlap() {
+  local preset
+  for preset in seed-lstm patch-transformer; do
+    timeout 60 "$LONGSHIP_BINARY" launch -n 2 -- bench train --preset "$preset" --steps 75 --warmup 25 \
+      --set train.batch_size=64 --set train.micro_batch_size=32 --set precision.mode=bf16 \
+      --set comm.backend=mpi --set train.graph=off 2>/dev/null | grep -E '^(model|step|exposed|all-reduces)' ||
+      return 1
+  done
+}
+
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 check "unit tests" unit_tests
 check sanitizer sanitized_tests
@@ -76,4 +87,7 @@ check doctor timeout 60 "$LONGSHIP_BINARY" doctor
 check training timeout 240 "$python" tests/multirank/train/gpu_test.py
 check speed timeout 500 "$python" bench/compare.py train --rounds 1
 check inference timeout 200 "$python" bench/compare.py infer --rounds 1
+check loader timeout 100 "$python" bench/compare.py loader --rounds 1
+check "tensor cores" timeout 200 "$python" bench/compare.py counters
+check overlap overlap
 end_checks gpu_check

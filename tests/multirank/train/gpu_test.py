@@ -12,6 +12,7 @@ import pathlib
 import unittest
 
 import numpy as np
+import torch
 
 import harness
 
@@ -60,6 +61,8 @@ class Gpu(unittest.TestCase):
             self.assertLess(difference, 2e-5)
 
     def test_graph_and_eager_steps_train_alike(self):
+        bounds = {"fp32": 1e-5, "fp16": 1e-2, "bf16": 3e-2}
+        alone = None
         for ranks, backend in ((1, "nccl"), (2, "mpi")):
             for wire, shard in itertools.product(("fp32", "fp16", "bf16"), (False, True)):
                 runs = []
@@ -75,6 +78,10 @@ class Gpu(unittest.TestCase):
                 print(f"{ranks} ranks over {backend}, wire {wire}, shard {shard}: graph and eager "
                       f"losses differ by {worst:.2g}", flush=True)
                 self.assertLess(worst, 1e-6)
+                alone = self.losses(runs[1]) if alone is None else alone
+                distance = np.abs(self.losses(runs[0]) / alone - 1).max()
+                print(f"    and from one rank's with FP32 on the wire by {distance:.2g}", flush=True)
+                self.assertLess(distance, bounds[wire])
 
     def test_the_steady_loop_waits_for_nothing_but_the_step_before_last(self):
         library = pathlib.Path(os.environ.get("LONGSHIP_COUNT_CUDA_WAITS",
@@ -124,6 +131,38 @@ class Gpu(unittest.TestCase):
             self.assertEqual(facts["resolved"]["precision"], mode)
             self.assertLess(np.abs(self.losses(run) / self.losses(exact) - 1).max(), 0.05)
             self.assertGreater(np.abs(self.losses(run) / self.losses(exact) - 1).max(), 1e-6)
+
+    def test_fp8_trains_as_single_does_on_any_number_of_ranks(self):
+        if torch.cuda.get_device_capability() < (9, 0):
+            self.skipTest("FP8 needs compute capability 9.0")
+        columns = ["x0", "x1", "x2", "x3"]
+        model = {"name": "patch_transformer", "width": 32, "heads": 2, "feed_forward": 64,
+                 "patch": 16, "stride": 8, "num_layers": 2, "dropout": 0.1}
+        runs = {}
+        for name, ranks, mode in (("single", 1, "fp32"), ("fp8-1", 1, "fp8"), ("fp8-2", 2, "fp8")):
+            config = harness.small_config(self.folder, run={"name": name}, data={"targets": columns},
+                                          precision={"mode": mode}, comm={"backend": "mpi"})
+            config["model"] = model
+            path = harness.write_config(self.folder / f"{name}.yaml", config)
+            harness.train(path, ranks=ranks)
+            runs[name] = self.folder / "runs" / name
+            log = (runs[name] / "logs/rank-00000.log").read_text()
+            self.assertIn("graph=on", log)
+        losses = {name: self.losses(run) for name, run in runs.items()}
+        by_type = np.abs(losses["fp8-1"] / losses["single"] - 1).max()
+        by_ranks = np.abs(losses["fp8-2"] / losses["fp8-1"] - 1).max()
+        print(f"fp8 and fp32: losses differ by {by_type:.2g}; fp8 on 2 ranks and 1: by {by_ranks:.2g}",
+              flush=True)
+        self.assertLess(by_type, 0.1)
+        self.assertGreater(by_type, 1e-5)
+        self.assertLess(by_ranks, 1e-2)
+        # The scales' history is in the checkpoint, equal for any number of ranks but for rounding.
+        extra = [harness.extra(harness.checkpoint(runs[name]))["fp8_history"].numpy()
+                 for name in ("fp8-1", "fp8-2")]
+        self.assertGreater(extra[0].max(), 0)
+        np.testing.assert_allclose(extra[0], extra[1], rtol=0.1)
+        # And more steps go on from it, on another number of ranks.
+        harness.train(self.folder / "fp8-1.yaml", "--set", "train.steps=60", ranks=2)
 
     def test_overflow_on_the_gpu_is_skipped(self):
         config = harness.small_config(self.folder, precision={"mode": "fp16"})

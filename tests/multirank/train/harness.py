@@ -318,6 +318,11 @@ def weights(folder):
     return safetensors.torch.load_file(folder / "model.safetensors")
 
 
+def extra(folder):
+    """Tensors of other parts of the training, by name."""
+    return safetensors.torch.load_file(folder / "state.safetensors")
+
+
 def optimizer_state(folder):
     """{"PARAMETER/STATE": flat tensor}, put together from the pieces that the ranks wrote."""
     pieces = json.loads((folder / "manifest.json").read_text())["optimizer"]["pieces"]
