@@ -155,7 +155,7 @@ class Gpu(unittest.TestCase):
               flush=True)
         self.assertLess(by_type, 0.1)
         self.assertGreater(by_type, 1e-5)
-        self.assertLess(by_ranks, 1e-2)
+        self.assertLess(by_ranks, 2e-2)
         # The scales' history is in the checkpoint, equal for any number of ranks but for rounding.
         extra = [harness.extra(harness.checkpoint(runs[name]))["fp8_history"].numpy()
                  for name in ("fp8-1", "fp8-2")]
