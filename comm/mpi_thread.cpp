@@ -250,7 +250,7 @@ MpiThread::MpiThread(milliseconds timeout) : state_(std::make_shared<State>()), 
   std::unique_lock lock(state_->mutex);
   if (!state_->for_callers.wait_for(lock, timeout, [this] { return state_->started; })) {
     state_->broken = true;
-    throw CommError(CommError::Kind::kSetup,
+    throw CommError(CommError::Kind::kPeer,
                     "MPI on host " + host_name() + " did not start within " +
                         std::to_string(timeout.count() / 1000) +
                         " s: another rank was not started or does not answer");

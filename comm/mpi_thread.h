@@ -51,7 +51,8 @@ struct MpiOperation {
 // nothing pending it sleeps until there is.
 class MpiThread {
  public:
-  // Starts the thread and MPI in it. Throws CommError (kSetup).
+  // Starts the thread and MPI in it. Throws CommError: kSetup, or kPeer when MPI does not come up
+  // within the time limit.
   explicit MpiThread(std::chrono::milliseconds timeout);
   // Finalizes MPI when all ranks come to a last barrier within a few seconds; otherwise leaves it,
   // as MPI_Finalize would wait for a rank that is gone.

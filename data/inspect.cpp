@@ -6,11 +6,13 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "data/error.h"
 #include "data/hdf5_dataset.h"
 #include "data/hdf5_file.h"
+#include "data/hdf5_guard.h"
 #include "data/series_file.h"
 
 namespace longship::data {
@@ -94,9 +96,7 @@ void describe_series(const SeriesTable& table, FileInspection& result) {
   }
 }
 
-}  // namespace
-
-FileInspection inspect_file(const std::string& path, const std::string& dataset, bool statistics) {
+FileInspection inspect(const std::string& path, const std::string& dataset, bool statistics) {
   const Hdf5Handle file = open_hdf5_file(path);
   FileInspection result;
   result.path = path;
@@ -105,7 +105,7 @@ FileInspection inspect_file(const std::string& path, const std::string& dataset,
   result.objects = list_objects(file.get(), path);
   try {
     const SeriesTable table =
-        read_series_from(path, dataset, {}, statistics ? Content::kAll : Content::kOutline);
+        read_series_unguarded(path, dataset, {}, statistics ? Content::kAll : Content::kOutline);
     describe_series(table, result);
     if (statistics) result.statistics = column_statistics(table);
     result.readable = true;
@@ -113,6 +113,14 @@ FileInspection inspect_file(const std::string& path, const std::string& dataset,
     result.reason = error.what();
   }
   return result;
+}
+
+}  // namespace
+
+FileInspection inspect_file(const std::string& path, const std::string& dataset, bool statistics) {
+  const auto result = std::make_shared<FileInspection>();
+  guarded_hdf5(path, [=] { *result = inspect(path, dataset, statistics); });
+  return std::move(*result);
 }
 
 std::vector<ColumnStatistics> column_statistics(const SeriesTable& table) {

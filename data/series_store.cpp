@@ -15,6 +15,7 @@
 #include "data/error.h"
 #include "data/foreign_reader.h"
 #include "data/hdf5_file.h"
+#include "data/hdf5_guard.h"
 #include "data/series_file.h"
 
 namespace longship::data {
@@ -140,6 +141,13 @@ std::vector<std::string> expand_paths(const std::vector<std::string>& paths) {
 
 SeriesTable read_series_from(const std::string& path, const std::string& dataset,
                              const std::vector<std::string>& columns, Content content) {
+  const auto table = std::make_shared<SeriesTable>();
+  guarded_hdf5(path, [=] { *table = read_series_unguarded(path, dataset, columns, content); });
+  return std::move(*table);
+}
+
+SeriesTable read_series_unguarded(const std::string& path, const std::string& dataset,
+                                  const std::vector<std::string>& columns, Content content) {
   const Hdf5Handle file = open_hdf5_file(path);
   const bool own_format = is_series_file(file.get()) && dataset.empty();
   SeriesTable table = own_format ? read_series_file(file.get(), path, columns, content)

@@ -47,6 +47,9 @@ SeriesTable read_series(const std::vector<std::string>& paths, const std::string
 SeriesTable read_series_from(const std::string& path, const std::string& dataset,
                              const std::vector<std::string>& columns,
                              Content content = Content::kAll);
+// The same for who is inside guarded_hdf5() already.
+SeriesTable read_series_unguarded(const std::string& path, const std::string& dataset,
+                                  const std::vector<std::string>& columns, Content content);
 
 // Positions of the wanted names (none wanted: of all). Throws DataError naming `where`, the nearest
 // name and what there is; also when a wanted name stands there twice.

@@ -74,6 +74,7 @@ Training train(Config config, int64_t steps, runtime::Context& context,
   if (context.leader()) trainer.report_to({&sink}, nullptr);
   trainer.run();
   Training result{sink.records, trainer.runs_as_graph(), {}};
+  result.bucket_elements.reserve(trainer.reducer().layout().size());
   for (const comm::BucketLayout& bucket : trainer.reducer().layout()) {
     result.bucket_elements.push_back(bucket.elements);
   }
@@ -89,6 +90,7 @@ double all_reduce_ms(const std::vector<int64_t>& bucket_elements, const std::str
                               : wire == "bf16" ? at::kBFloat16
                                                : at::kFloat;
   std::vector<at::Tensor> buckets;
+  buckets.reserve(bucket_elements.size());
   for (const int64_t elements : bucket_elements) {
     buckets.push_back(
         at::zeros({elements}, at::TensorOptions().dtype(type).device(context.device)));

@@ -81,12 +81,14 @@ nlohmann::json run_facts(const Config& config, const runtime::Context& context,
                          const std::vector<std::string>& hosts, const std::string& devices,
                          const runtime::BatchPlan& batches, const data::Dataset& dataset,
                          const std::string& precision, const TrainOptions& options,
-                         const Session& session, int64_t first_step) {
+                         const Session& session, int64_t first_step,
+                         const std::string& resumed_from) {
   return {
       {"name", config.run.name},
       {"seed", config.run.seed},
       {"started", runtime::utc_now()},
       {"first_step", first_step},
+      {"resumed_from", resumed_from},
       {"command_line",
        {{"config", options.config_path}, {"set", options.overrides}, {"resume", options.resume}}},
       {"resolved",
@@ -115,12 +117,20 @@ std::string progress_of(int64_t step, int64_t total_steps) {
          std::to_string(total_steps) + (step > total_steps ? " asked for" : "");
 }
 
-void advise(const runtime::Context& context, const models::Forecaster& model,
-            runtime::PrecisionMode precision, const TrainOptions& options) {
+void advise(const runtime::Context& context, const Config& config, const data::Dataset& dataset,
+            const models::Forecaster& model, runtime::PrecisionMode precision,
+            const TrainOptions& options) {
   if (precision != runtime::PrecisionMode::kFp32 && context.device.is_cuda()) {
     for (const std::string& line : model.advice()) {
       context.log->warn("{}", line);
     }
+  }
+  if (dataset.windows(data::Split::kValidation) == 0 &&
+      (config.eval.every_epochs > 0 || config.eval.every_steps > 0)) {
+    context.log->warn(
+        "there are no validation windows (data.split): nothing is evaluated during the training, "
+        "and "
+        "eval.patience has no effect");
   }
   const int gpus = context.device.is_cuda() ? c10::cuda::device_count() : 0;
   if (context.size() == 1 && gpus > 1) {
@@ -188,7 +198,7 @@ int train(const TrainOptions& options, Config config, Session& session) {
       {.notice = [&log](const std::string& text) { log->warn("{}", text); }});
   checkpointer.probe();
   const std::optional<runtime::LoadedCheckpoint> checkpoint =
-      find_checkpoint(options, config, checkpointer, context);
+      find_checkpoint(options, config, place, checkpointer, context);
   runtime::BatchPlan batches;
   const int64_t micro_batch_size = settle_micro_batch_size(
       config, checkpoint, *model,
@@ -225,7 +235,7 @@ int train(const TrainOptions& options, Config config, Session& session) {
       place.directory->write_config(config);
       place.directory->write_run(run_facts(config, context, hosts, devices, batches, *dataset,
                                            runtime::to_string(precision), options, session,
-                                           first_step));
+                                           first_step, place.resumed_from));
     }
   };
   if (!place.existed) {
@@ -245,7 +255,7 @@ int train(const TrainOptions& options, Config config, Session& session) {
     for (const std::string& line : plan.lines()) {
       log->info("  {}", line);
     }
-    advise(context, *model, precision, options);
+    advise(context, config, *dataset, *model, precision, options);
     for (const std::string& change : place.changes) {
       log->info("changed since: {}", change);
     }
@@ -284,6 +294,9 @@ int train(const TrainOptions& options, Config config, Session& session) {
     }
     if (place.existed) {
       write_records();
+    }
+    if (checkpoint) {
+      checkpointer.go_back_to(checkpoint->path, first_step);
     }
     metrics = std::make_unique<runtime::JsonLinesSink>(
         place.directory->metrics_path(),

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -7,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "data/hdf5_guard.h"
 #include "launcher/command.h"
 #include "launcher/session.h"
 #include "runtime/error.h"
@@ -63,11 +66,21 @@ void check_output() {
   }
 }
 
+// Ends the program, also where a thread was left behind that destructors would wait for.
+int end_with(int code) {
+  if (longship::data::hdf5_is_stuck()) {
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  return code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   // A closed pipe behind the console must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
+  longship::data::tell_broken_hdf5(longship::launcher::rank_by_environment() == 0);
   try {
     const int code = run({argv + 1, argv + argc});
     // The result stands; a further request to stop must not change it while libraries are unloaded.
@@ -75,12 +88,12 @@ int main(int argc, char** argv) {
     std::signal(SIGTERM, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);
     check_output();
-    return code;
+    return end_with(code);
   } catch (const std::exception& error) {
     // Outside the commands that ranks share, every rank meets the same error: one tells it.
     if (longship::launcher::rank_by_environment() == 0) {
       std::fprintf(stderr, "longship: error: %s\n", longship::runtime::message_of(error).c_str());
     }
-    return static_cast<int>(longship::runtime::exit_code_of(error));
+    return end_with(static_cast<int>(longship::runtime::exit_code_of(error)));
   }
 }

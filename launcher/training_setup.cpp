@@ -59,6 +59,13 @@ Config settings_of(const runtime::LoadedCheckpoint& checkpoint) {
                                checkpoint.path + "/manifest.json", run.string());
 }
 
+// The path that --resume names, in full; for auto and none what the run was started from before.
+std::string started_from(const std::string& resume, const std::string& before) {
+  if (resume == "auto" || resume == "none") return before;
+  std::error_code error;
+  return fs::absolute(resume, error).lexically_normal().string();
+}
+
 int64_t micro_batch_size_of(const runtime::LoadedCheckpoint& checkpoint) {
   return checkpoint.state.scalars.at("order").at("micro_batch_size").get<int64_t>();
 }
@@ -101,12 +108,18 @@ RunPlace open_run_directory(const TrainOptions& options, Config& config, Session
                         "or leave --resume at auto to go on with it");
     }
     if (place.existed) {
+      const std::string before = place.directory->resumed_from();
+      place.started_from_there = !before.empty() && before == started_from(options.resume, before);
+      place.resumed_from = started_from(options.resume, before);
       place.changes = compare_with("the run in " + place.root,
                                    runtime::load_config(place.directory->config_path()),
                                    place.directory->chosen_micro_batch_size(), config);
     }
   });
+  if (!place.existed) place.resumed_from = started_from(options.resume, "");
   place.root = comm::broadcast_text(*session.host, place.root, 0);
+  place.started_from_there =
+      comm::broadcast_text(*session.host, place.started_from_there ? "1" : "0", 0) == "1";
   place.existed = comm::broadcast_text(*session.host, place.existed ? "1" : "0", 0) == "1";
   config.run.name = fs::path(place.root).filename().string();
   runtime::collectively(*session.host, session.host_name,
@@ -116,15 +129,24 @@ RunPlace open_run_directory(const TrainOptions& options, Config& config, Session
 
 std::optional<runtime::LoadedCheckpoint> find_checkpoint(const TrainOptions& options,
                                                          const Config& config,
+                                                         const RunPlace& place,
                                                          runtime::Checkpointer& checkpointer,
                                                          runtime::Context& context) {
   std::optional<runtime::LoadedCheckpoint> loaded;
   if (options.resume == "none") {
     return loaded;
   }
-  if (options.resume == "auto") {
+  if (options.resume == "auto" || place.started_from_there) {
     loaded = checkpointer.load_newest();
-  } else {
+    if (loaded && place.started_from_there) {
+      context.log->info(
+          "this run was started by --resume {} before and goes on from its own newest checkpoint; "
+          "to "
+          "start from there anew, give another run.name",
+          options.resume);
+    }
+  }
+  if (!loaded && options.resume != "auto") {
     loaded = checkpointer.load_path(options.resume);
     // It may be of another run, with a sample order or a normalisation of its own.
     runtime::collectively(context.host, context.host_name, [&] {

@@ -25,6 +25,10 @@ struct RunPlace {
   std::unique_ptr<runtime::RunDirectory> directory;  // rank 0 only
   bool existed = false;                              // a run was started here before
   std::vector<std::string> changes = {};             // of settings since, for the log; rank 0 only
+  // The path of --resume that the run was started from, "" for none; rank 0 only. And whether this
+  // start names the same one again, so that the run's own checkpoints are newer.
+  std::string resumed_from = {};
+  bool started_from_there = false;
 };
 
 // Chooses, creates and locks the run directory on rank 0, compares the settings with those that it
@@ -40,6 +44,7 @@ void agree_on_inputs(const runtime::Config& config, uint64_t data_fingerprint,
 // checkpoint named by --resume is of a run with settings that cannot change.
 std::optional<runtime::LoadedCheckpoint> find_checkpoint(const TrainOptions& options,
                                                          const runtime::Config& config,
+                                                         const RunPlace& place,
                                                          runtime::Checkpointer& checkpointer,
                                                          runtime::Context& context);
 

@@ -37,11 +37,11 @@ at::Tensor fp8_scale(const at::Tensor& amax, bool e5m2);
 at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       const Fp8Layer& layer);
 
-// A torch::nn::Linear that can compute in FP8.
+// A torch::nn::Linear whose transform() can compute in FP8, in the place of forward().
 class Fp8Linear : public torch::nn::LinearImpl {
  public:
   using LinearImpl::LinearImpl;
-  at::Tensor forward(const at::Tensor& x) { return fp8_linear(x, weight, bias, fp8); }
+  at::Tensor transform(const at::Tensor& x) { return fp8_linear(x, weight, bias, fp8); }
 
   Fp8Layer fp8;
 };

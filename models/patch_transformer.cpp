@@ -46,7 +46,7 @@ class SelfAttention : public torch::nn::Module {
                                      .permute({2, 0, 3, 1, 4});
     const at::Tensor mixed =
         at::scaled_dot_product_attention(projected[0], projected[1], projected[2]);
-    return out_->forward(mixed.transpose(1, 2).reshape({sequences, length, width_}));
+    return out_->transform(mixed.transpose(1, 2).reshape({sequences, length, width_}));
   }
 
   Fp8Layer in_fp8;  // of the projection of the input
@@ -82,8 +82,8 @@ class EncoderLayer : public torch::nn::Module {
       return is_training() ? dropout(values, dropout_, random, kPlaces * number_ + place) : values;
     };
     const at::Tensor attended = norm1_->forward(x + drop(attention_->forward(x), 0));
-    const at::Tensor hidden = drop(at::gelu(linear1_->forward(attended)), 1);
-    return norm2_->forward(attended + drop(linear2_->forward(hidden), 2));
+    const at::Tensor hidden = drop(at::gelu(linear1_->transform(attended)), 1);
+    return norm2_->forward(attended + drop(linear2_->transform(hidden), 2));
   }
 
  private:
@@ -152,8 +152,8 @@ class PatchTransformer : public Forecaster {
     const at::Tensor patches =
         at::cat({columns, end}, 1).unfold(1, options_.patch, options_.stride);
     const at::Tensor encoded =
-        encoder_->forward(embedding_->forward(patches) + position_, inputs.random);
-    return {head_->forward(encoded.flatten(1))
+        encoder_->forward(embedding_->transform(patches) + position_, inputs.random);
+    return {head_->transform(encoded.flatten(1))
                 .view({batch, shape_.targets, shape_.horizon, shape_.outputs})
                 .transpose(1, 2)};
   }

@@ -244,6 +244,15 @@ void Checkpointer::set_later_ones_aside(int64_t step) {
   }
 }
 
+void Checkpointer::go_back_to(const std::string& path, int64_t step) {
+  std::error_code error;
+  const std::string name = checkpoint_name(step);
+  if (!fs::equivalent(path, folder_ + "/" + name, error)) return;
+  replace_link(*hooks_.files, folder_, "latest", name);
+  set_later_ones_aside(step);
+  sync_folder(*hooks_.files, folder_);
+}
+
 void Checkpointer::remove_expired(int64_t just_written) {
   std::vector<int64_t> steps;
   std::set<int64_t> protected_steps{just_written};

@@ -62,6 +62,10 @@ class Checkpointer {
   // error when there were some and none is left, so that a training never starts anew unnoticed.
   std::optional<LoadedCheckpoint> load_newest();
 
+  // Where one of this folder is gone on from that is not the newest: from now on it is, and those
+  // of later steps are set aside. Nothing for one of another folder. On rank 0; not collective.
+  void go_back_to(const std::string& path, int64_t step);
+
   // The checkpoint that a path means (resolve_checkpoint, kLatest); an error if it does not verify.
   LoadedCheckpoint load_path(const std::string& path);
 

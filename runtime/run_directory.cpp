@@ -137,4 +137,12 @@ int64_t RunDirectory::chosen_micro_batch_size() const {
   return size.is_number_integer() ? size.get<int64_t>() : 0;
 }
 
+std::string RunDirectory::resumed_from() const {
+  std::ifstream file(run_path());
+  const auto facts = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (facts.is_discarded() || !facts.is_object()) return "";
+  const auto found = facts.find("resumed_from");
+  return found != facts.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 }  // namespace longship::runtime

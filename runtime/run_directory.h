@@ -49,6 +49,8 @@ class RunDirectory {
   // What `micro_batch_size: auto` became when the run started, as run.json tells; 0 when it does
   // not.
   int64_t chosen_micro_batch_size() const;
+  // The path that the run was started from by --resume; "" for none.
+  std::string resumed_from() const;
 
   // As RunLock::refresh(): false when another job has taken the folder, so that this one must stop.
   bool refresh() const { return lock_->refresh(); }

@@ -159,6 +159,16 @@ TEST_F(CheckpointerTest, GoesOnFromAnOlderOneAndSetsTheLaterOnesAside) {
   EXPECT_EQ(resolve_checkpoint(folder_, Prefer::kBest), path(150));
 }
 
+TEST_F(CheckpointerTest, GoesBackBeforeItTrains) {
+  for (int64_t step : {100, 200, 300}) save(step);
+  Checkpointer going = checkpointer();
+  going.go_back_to("/somewhere/else/step-000000100", 100);
+  EXPECT_THAT(steps(), ElementsAre(100, 200, 300));
+  going.go_back_to(path(100), 100);
+  EXPECT_THAT(steps(), ElementsAre(100));
+  EXPECT_EQ(checkpointer().load_newest()->path, path(100));
+}
+
 TEST_F(CheckpointerTest, TheSameStepAgainReplacesTheOlder) {
   save(100);
   TrainingState state = make_state(100);

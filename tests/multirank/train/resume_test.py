@@ -41,7 +41,7 @@ class Resume(unittest.TestCase):
 
     def check_records(self, run, steps):
         """Every step once, in order: nothing lost, nothing twice."""
-        self.assertEqual([r["step"] for r in harness.records(run)], list(range(1, steps + 1)))
+        self.check_records_from(run, 1, steps)
 
     def check_kills(self, wire, kills, shard=False):
         changes = {"comm": {"wire": wire}, "optimizer": {"shard": shard}}
@@ -95,6 +95,44 @@ class Resume(unittest.TestCase):
             harness.train(path, *words, ranks=ranks)
         losses = [np.array([r["loss"] for r in harness.records(r_)]) for r_ in (run, whole)]
         self.assertLess(np.abs(losses[0] / losses[1] - 1).max(), 1e-4)
+
+    def test_the_same_line_with_a_path_goes_on_where_it_was(self):
+        changes = {"train": {"steps": 60}, "checkpoint": {"every_steps": 10}}
+        path, first = self.configure("first", changes)
+        harness.train(path, ranks=2)
+        path, run = self.configure("second", changes)
+        words = ("--resume", first / "checkpoints/step-000000020", "--set", "train.steps=100000")
+        steps = []
+        for _ in range(2):
+            job = harness.longship("train", path, *words, ranks=2)
+            job.wait_for_step(run / "metrics.jsonl", (steps or [20])[-1] + 50)
+            os.kill(job.process.pid, signal.SIGUSR1)
+            outcome = job.wait()
+            self.assertEqual(outcome.code, harness.STOPPED, str(outcome))
+            steps.append(harness.last_step(run / "metrics.jsonl"))
+        self.assertIn("goes on from its own newest checkpoint", outcome.stderr)
+        self.check_records_from(run, 21, steps[-1])
+
+    def test_a_run_that_goes_back_keeps_one_line_of_records_and_checkpoints(self):
+        path, run = self.configure(
+            "back", {"train": {"steps": 60}, "checkpoint": {"every_steps": 10}}
+        )
+        harness.train(path, ranks=2)
+        words = ("--resume", run / "checkpoints/step-000000020", "--set", "train.steps=100000")
+        words += ("--set", "checkpoint.every_steps=100000", "--set", "optimizer.lr=0.5")
+        job = harness.longship("train", path, *words, ranks=2)
+        deadline = time.monotonic() + 30
+        while harness.last_step(run / "metrics.jsonl") == 60:  # of the line that it leaves
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.005)
+        job.kill()
+        # Killed before its first checkpoint: what the run had left is not come upon again.
+        outcome = harness.train(path, ranks=2)
+        self.assertIn("step-000000020 (step 20 of 60)", outcome.stderr)
+        self.check_records(run, 60)
+
+    def check_records_from(self, run, first, last):
+        self.assertEqual([r["step"] for r in harness.records(run)], list(range(first, last + 1)))
 
     def test_other_numbers_of_ranks_go_on_with_the_same_batches(self):
         changes = {
