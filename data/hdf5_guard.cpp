@@ -77,7 +77,7 @@ struct Reading {
   std::exception_ptr error;
   pid_t thread = 0;
   // A handler cannot run on a stack that has overflowed.
-  std::array<char, 65536> handler_stack;
+  alignas(64) std::array<char, 65536> handler_stack;
 };
 
 // Bytes that a thread has read by system calls; nothing where the system does not tell.
