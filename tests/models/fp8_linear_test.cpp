@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "models/fp8_cast.h"
+
 namespace longship::models {
 namespace {
 
@@ -64,6 +66,36 @@ class Fp8LinearGpu : public testing::Test {
   }
   Fp8Layer layer_;
 };
+
+using Fp8CastGpu = Fp8LinearGpu;
+
+TEST_F(Fp8CastGpu, CastsAsItIsAndTurned) {
+  for (const bool e5m2 : {false, true}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor values = at::randn({80, 112}, gpu()).to(type);
+      const at::Tensor scale = at::full({1}, 16.0F, gpu());
+      const at::Tensor amax = at::zeros({1}, gpu());
+      const auto options = gpu().dtype(e5m2 ? at::kFloat8_e5m2 : at::kFloat8_e4m3fn);
+      const at::Tensor cast = at::empty({80, 112}, options);
+      const at::Tensor turned = at::empty({112, 80}, options);
+      Fp8Cast what;
+      what.values = values.const_data_ptr();
+      what.bfloat16 = type == at::kBFloat16;
+      what.rows = 80;
+      what.columns = 112;
+      what.e5m2 = e5m2;
+      what.scale = scale.const_data_ptr<float>();
+      what.amax = amax.mutable_data_ptr<float>();
+      what.cast = cast.mutable_data_ptr();
+      what.turned = turned.mutable_data_ptr();
+      cast_fp8_cuda(what, at::cuda::getCurrentCUDAStream());
+      const at::Tensor expected = (values.to(at::kFloat) * 16).to(options.dtype()).to(at::kFloat);
+      EXPECT_TRUE(at::equal(cast.to(at::kFloat), expected));
+      EXPECT_TRUE(at::equal(turned.to(at::kFloat), expected.t()));
+      EXPECT_EQ(amax.item<float>(), values.abs().max().item<float>());
+    }
+  }
+}
 
 TEST_F(Fp8LinearGpu, IsTheProductOfTheRoundedMatrices) {
   // Sizes that do not fill the kernel's tiles, and values far from 1.
