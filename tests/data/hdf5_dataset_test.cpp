@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "data/error.h"
-#include "hdf5_builder.h"
+#include "hdf5_dataset_fixture.h"
 
 namespace longship::data {
 namespace {
@@ -15,22 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Optional;
 
-class Hdf5DatasetTest : public Hdf5Test {
- protected:
-  static Hdf5Handle layout() {
-    return own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "property list");
-  }
-  Hdf5DatasetInfo info(const std::string& path) const {
-    const Hdf5Handle file = open();
-    return Hdf5Dataset(file.get(), path_, path).info();
-  }
-  std::string unreadable(const std::string& path) const {
-    return message_of<DataError>([&] {
-      const Hdf5Handle file = open();
-      Hdf5Dataset(file.get(), path_, path).check_readable();
-    });
-  }
-};
+using Hdf5DatasetTest = Hdf5DatasetFixture;
 
 TEST_F(Hdf5DatasetTest, TypesAreToldInWords) {
   build([](Hdf5Builder& file) {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "data/error.h"
-#include "hdf5_builder.h"
+#include "hdf5_dataset_fixture.h"
 
 namespace longship::data {
 namespace {
@@ -23,21 +23,8 @@ struct Slab {
   hsize_t count;
 };
 
-class Hdf5SourcesTest : public Hdf5Test {
+class Hdf5SourcesTest : public Hdf5DatasetFixture {
  protected:
-  static Hdf5Handle layout() {
-    return own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "property list");
-  }
-  Hdf5DatasetInfo info(const std::string& path) const {
-    const Hdf5Handle file = open();
-    return Hdf5Dataset(file.get(), path_, path).info();
-  }
-  std::string unreadable(const std::string& path) const {
-    return message_of<DataError>([&] {
-      const Hdf5Handle file = open();
-      Hdf5Dataset(file.get(), path_, path).check_readable();
-    });
-  }
   // Whether sources that are mapped to the unions of slabs cover a virtual row of ten.
   bool covered(const std::vector<std::vector<Slab>>& sources) const {
     build([&](Hdf5Builder& file) {
