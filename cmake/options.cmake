@@ -3,7 +3,8 @@ add_library(longship_options INTERFACE)
 
 # LibTorch's wheel ships headers of another fmt than the system's spdlog is built with. A folder that
 # holds only a link to the system's fmt, placed first, makes the right one win.
-find_path(FMT_SYSTEM_DIR fmt/format.h PATHS /usr/include /usr/local/include NO_DEFAULT_PATH REQUIRED)
+find_path(FMT_SYSTEM_DIR fmt/format.h HINTS ENV CMAKE_PREFIX_PATH PATHS /usr/include /usr/local/include
+          PATH_SUFFIXES include NO_DEFAULT_PATH REQUIRED)
 set(fmt_first "${CMAKE_BINARY_DIR}/include/fmt_first")
 file(MAKE_DIRECTORY "${fmt_first}")
 file(CREATE_LINK "${FMT_SYSTEM_DIR}/fmt" "${fmt_first}/fmt" SYMBOLIC)
@@ -14,8 +15,9 @@ target_include_directories(longship_options SYSTEM INTERFACE ${TORCH_INCLUDE_DIR
 target_link_libraries(longship_options INTERFACE ${TORCH_LIBRARIES} Threads::Threads)
 target_compile_options(longship_options INTERFACE -pthread
   "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wnon-virtual-dtor>"
-  # GCC 12 finds overflows in std::string's own operator+ that are not there.
-  "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow;-Wno-restrict;-Wno-array-bounds>"
+  # GCC 12 finds overflows in std::string's own operator+ that are not there; GCC 13 takes a reference
+  # from any function that also gets a temporary for one into it.
+  "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow;-Wno-restrict;-Wno-array-bounds;-Wno-dangling-reference>"
   "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${LONGSHIP_WERROR}>>:-Werror>")
 # libtorch.so exports std::filesystem functions of the compiler it was built with, some of which jump
 # to null here (remove_all does). The system's libstdc++, loaded first, serves the programs instead.

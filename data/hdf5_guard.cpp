@@ -27,7 +27,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kPatience(60);
 constexpr int kExitCode = 3;  // input data that cannot be used
 
 // What a signal handler can reach.
@@ -122,7 +121,7 @@ void run(const std::shared_ptr<Reading>& reading, const std::function<void()>& r
 
 }  // namespace
 
-void guarded_hdf5(const std::string& path, std::function<void()> read) {
+void guarded_hdf5(const std::string& path, std::function<void()> read, seconds patience) {
   // HDF5's own clean-up at exit would wait for a thread that was left behind.
   static const herr_t without_clean_up = H5dont_atexit();
   static_cast<void>(without_clean_up);
@@ -141,10 +140,10 @@ void guarded_hdf5(const std::string& path, std::function<void()> read) {
     if (!now || now != seen) {
       seen = now;
       at_last_read = time;
-    } else if (time - at_last_read >= kPatience) {
+    } else if (time - at_last_read >= patience) {
       stuck = true;
       thread.detach();
-      throw DataError(path + ": HDF5 computes for " + std::to_string(kPatience.count()) +
+      throw DataError(path + ": HDF5 computes for " + std::to_string(patience.count()) +
                       " s without reading on: the file is damaged; copy or write it again");
     }
   }

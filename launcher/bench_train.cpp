@@ -164,7 +164,8 @@ json measure(const TrainBench& bench, const Config& config, Session& session) {
   }
   // Backward costs twice the forward.
   constexpr double kForwards = 3;
-  const double flops = runtime::make_model(config)->forward_flops() * kForwards;
+  const double flops =
+      runtime::make_model(config, runtime::Weights::kAny)->forward_flops() * kForwards;
   if (flops > 0) {
     result["tflops_per_s_and_rank"] =
         flops * static_cast<double>(config.train.batch_size) / (ms * 1e-3) / 1e12 / context.size();

@@ -113,7 +113,9 @@ int verify(const std::vector<std::string>& arguments) {
                     "CKPT [--json]", arguments);
   if (words.helped()) return 0;
   const std::string path = find(words.path());
-  const std::vector<std::string> problems = runtime::verify_checkpoint(path);
+  std::vector<std::string> problems = runtime::verify_checkpoint(path);
+  const std::string pointer = runtime::problem_with_latest(words.path());
+  if (!pointer.empty()) problems.push_back(pointer);
   if (words.flag("json")) {
     std::cout << text_of(
                      {{"checkpoint", path}, {"verified", problems.empty()}, {"problems", problems}})

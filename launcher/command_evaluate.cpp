@@ -170,7 +170,7 @@ int evaluate_checkpoint(const EvaluateOptions& options, Session& session) {
                                  std::to_string(config.data.window + config.data.horizon) +
                                  " rows: choose another --split or give longer --data");
     }
-    model = runtime::make_model(config);
+    model = runtime::make_model(config, runtime::Weights::kAny);
     runtime::load_model_weights(*model, state.weights);
     model->to(session.device);
     model->on_device();
@@ -187,6 +187,14 @@ int evaluate_checkpoint(const EvaluateOptions& options, Session& session) {
   const Evaluation evaluation = runtime::evaluate(*model, *dataset, request, precision,
                                                   session.device, *session.host, session.host_name);
   const int64_t windows = runtime::evaluated_windows(*dataset, request);
+  // The sums are of all ranks, so that all come to the same end.
+  if (evaluation.observed_values() == 0) {
+    throw runtime::AgreedError(
+        runtime::ExitCode::kInput,
+        std::string("every target value in the windows of the ") + data::to_string(options.split) +
+            " part is missing, so that there is nothing to compare with: choose another --split or "
+            "--data");
+  }
   if (session.host->rank() == 0) {
     if (options.as_json) {
       std::cout << text_of(evaluation_json(evaluation, *dataset, options, checkpoint, windows))

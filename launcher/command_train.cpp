@@ -6,15 +6,14 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "comm/local_communicator.h"
 #include "comm/text_collectives.h"
 #include "launcher/command.h"
+#include "launcher/dry_run.h"
 #include "launcher/parallel_command.h"
 #include "launcher/train_options.h"
 #include "launcher/training_setup.h"
@@ -24,7 +23,6 @@
 #include "runtime/config_load.h"
 #include "runtime/dataset_setup.h"
 #include "runtime/device_memory.h"
-#include "runtime/fp8_scaling.h"
 #include "runtime/manifest.h"
 #include "runtime/model_setup.h"
 #include "runtime/run_plan.h"
@@ -38,43 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using runtime::Config;
-
-// The plan without MPI, GPUs or a run directory.
-int dry_run(const TrainOptions& options) {
-  const int ranks = options.ranks;
-  const Config config = runtime::load_config(options.config_path, options.overrides);
-  const auto dataset = data::Dataset::open(runtime::dataset_spec(config));
-  const std::shared_ptr<models::Forecaster> model = runtime::make_model(config);
-  runtime::check_fp8(config, *model);
-  const int64_t micro_batch_size =
-      config.train.micro_batch_size > 0
-          ? config.train.micro_batch_size
-          : runtime::choose_micro_batch_size(config.train.batch_size, ranks,
-                                             [](int64_t) { return true; });
-  const runtime::BatchPlan batches = runtime::make_batch_plan(
-      config.train, micro_batch_size, dataset->windows(data::Split::kTrain), 0, ranks);
-  const std::unique_ptr<comm::Communicator> alone = comm::make_local_communicator();
-  const auto reducer = runtime::make_reducer(config, *model, *alone);
-  const runtime::RunPlan plan = runtime::make_run_plan(
-      {config, *dataset, *model, batches, *reducer, ranks, "not looked for in a dry run",
-       config.precision.mode, config.comm.backend});
-  for (const std::string& note : dataset->notes()) {
-    std::cout << note << '\n';
-  }
-  for (const std::string& line : plan.lines()) {
-    std::cout << line << '\n';
-  }
-  const std::string& mode = config.precision.mode;
-  const bool needs_gpu = config.comm.backend == "nccl" || mode == "tf32" || mode == "fp8";
-  std::cout << "The configuration is valid; nothing was started or written, and no device was "
-               "looked for"
-            << (needs_gpu
-                    ? ": comm.backend nccl and precision.mode tf32 and fp8 need GPUs (longship "
-                      "doctor shows them)"
-                    : "")
-            << ".\n";
-  return 0;
-}
 
 // run.json: what `auto` became, and what the run ran on.
 nlohmann::json run_facts(const Config& config, const runtime::Context& context,
@@ -125,12 +86,8 @@ void advise(const runtime::Context& context, const Config& config, const data::D
       context.log->warn("{}", line);
     }
   }
-  if (dataset.windows(data::Split::kValidation) == 0 &&
-      (config.eval.every_epochs > 0 || config.eval.every_steps > 0)) {
-    context.log->warn(
-        "there are no validation windows (data.split): nothing is evaluated during the training, "
-        "and "
-        "eval.patience has no effect");
+  for (const std::string& line : runtime::plan_advice(config, dataset)) {
+    context.log->warn("{}", line);
   }
   const int gpus = context.device.is_cuda() ? c10::cuda::device_count() : 0;
   if (context.size() == 1 && gpus > 1) {

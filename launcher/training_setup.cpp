@@ -8,6 +8,7 @@
 #include <map>
 
 #include "comm/text_collectives.h"
+#include "launcher/run_settings.h"
 #include "runtime/agreement.h"
 #include "runtime/atomic_file.h"
 #include "runtime/batch_plan.h"
@@ -19,58 +20,9 @@
 #include "runtime/trainer.h"
 
 namespace longship::launcher {
-namespace {
 
 namespace fs = std::filesystem;
 using runtime::Config;
-using runtime::ConfigError;
-
-// A run goes on with the settings that it was started with, but for those that may change. `chosen`
-// is what `micro_batch_size: auto` became there, 0 where that is not known. Returns those that did
-// change, as "key (old there, new now)"; throws ConfigError for those that may not.
-std::vector<std::string> compare_with(const std::string& where, const Config& stored,
-                                      int64_t chosen, const Config& given) {
-  std::string refused;
-  std::vector<std::string> changes;
-  for (const runtime::ConfigChange& change : runtime::compare_configs(stored, given)) {
-    const std::string text =
-        change.key + " (" + change.old_value + " there, " + change.new_value + " now)";
-    const int64_t before = stored.train.micro_batch_size;
-    const int64_t now = given.train.micro_batch_size;
-    const bool same =
-        change.key == "train.micro_batch_size" && (now == 0 || (before == 0 && now == chosen));
-    if (!change.allowed && !same) {
-      refused += (refused.empty() ? "" : ", ") + text;
-    }
-    changes.push_back(text);
-  }
-  if (!refused.empty()) {
-    throw ConfigError(where + " was started with other settings that cannot change on resume: " +
-                      refused + "; give the old values, or another run.name for a new run");
-  }
-  return changes;
-}
-
-// The settings of the run that wrote a checkpoint.
-Config settings_of(const runtime::LoadedCheckpoint& checkpoint) {
-  // RUN/checkpoints/step-...: data paths are relative to the run directory.
-  const fs::path run = fs::absolute(checkpoint.path).parent_path().parent_path();
-  return runtime::parse_config(checkpoint.state.scalars.at("config").at("text").get<std::string>(),
-                               checkpoint.path + "/manifest.json", run.string());
-}
-
-// The path that --resume names, in full; for auto and none what the run was started from before.
-std::string started_from(const std::string& resume, const std::string& before) {
-  if (resume == "auto" || resume == "none") return before;
-  std::error_code error;
-  return fs::absolute(resume, error).lexically_normal().string();
-}
-
-int64_t micro_batch_size_of(const runtime::LoadedCheckpoint& checkpoint) {
-  return checkpoint.state.scalars.at("order").at("micro_batch_size").get<int64_t>();
-}
-
-}  // namespace
 
 void agree_on_inputs(const Config& config, uint64_t data_fingerprint, comm::Communicator& host,
                      const std::string& host_name) {
@@ -98,16 +50,13 @@ RunPlace open_run_directory(const TrainOptions& options, Config& config, Session
       return;
     }
     const std::string stem = fs::path(options.config_path).stem().string();
+    const bool automatic = config.run.name.empty();
     place.root = runtime::choose_run_root(config.run.directory, config.run.name, stem,
                                           std::chrono::system_clock::now());
-    place.directory = std::make_unique<runtime::RunDirectory>(place.root);
+    place.directory = std::make_unique<runtime::RunDirectory>(place.root, automatic);
     place.existed = place.directory->has_config();
-    if (place.existed && options.resume == "none") {
-      throw ConfigError("there is a run in " + place.root +
-                        " already, and --resume none never overwrites one: give another run.name, "
-                        "or leave --resume at auto to go on with it");
-    }
     if (place.existed) {
+      refuse_to_overwrite(place.root, options.resume);
       const std::string before = place.directory->resumed_from();
       place.started_from_there = !before.empty() && before == started_from(options.resume, before);
       place.resumed_from = started_from(options.resume, before);
@@ -150,10 +99,7 @@ std::optional<runtime::LoadedCheckpoint> find_checkpoint(const TrainOptions& opt
     loaded = checkpointer.load_path(options.resume);
     // It may be of another run, with a sample order or a normalisation of its own.
     runtime::collectively(context.host, context.host_name, [&] {
-      Config stored = settings_of(*loaded);
-      stored.data.path = config.data.path;  // the data's fingerprint decides, not where they lie
-      stored.base_directory = config.base_directory;
-      compare_with("the run of " + loaded->path, stored, micro_batch_size_of(*loaded), config);
+      compare_with_checkpoint(loaded->path, loaded->state.scalars, config);
     });
   }
   if (loaded && context.leader()) {
@@ -172,7 +118,7 @@ int64_t settle_micro_batch_size(const Config& config,
     return config.train.micro_batch_size;
   }
   if (checkpoint) {
-    return micro_batch_size_of(*checkpoint);
+    return micro_batch_size_of(checkpoint->state.scalars);
   }
   int64_t chosen = 0;
   runtime::collectively(context.host, context.host_name, [&] {
@@ -193,7 +139,8 @@ int64_t settle_micro_batch_size(const Config& config,
 
 std::optional<std::vector<comm::BucketLayout>> layout_to_keep(
     const std::optional<runtime::LoadedCheckpoint>& checkpoint, const Config& config, int ranks) {
-  if (!checkpoint || settings_of(*checkpoint).comm.bucket_mib != config.comm.bucket_mib) {
+  if (!checkpoint || settings_of(checkpoint->path, checkpoint->state.scalars).comm.bucket_mib !=
+                         config.comm.bucket_mib) {
     return std::nullopt;
   }
   return runtime::stored_layout(checkpoint->state, ranks);

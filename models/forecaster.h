@@ -43,11 +43,15 @@ struct ModelShape {
 };
 
 // A model. Parameters and buffers are float32 and registered under PyTorch's names, so that a
-// checkpoint's weights load in Python by name. Weights are initialised in the constructor from
-// LibTorch's default generator, which the caller has seeded.
+// checkpoint's weights load in Python by name. Weights are drawn in the constructor, or in
+// initialise(), from LibTorch's default generator, which the caller has seeded.
 class Forecaster : public torch::nn::Module {
  public:
   virtual Forecast forward(const Inputs& inputs) = 0;
+
+  // Draws the weights, where that takes longer than a constructor may: called once after it, but
+  // not where the values do not matter (a dry run) or come from a checkpoint.
+  virtual void initialise() {}
 
   // Called once after the parameters have reached their device (for example to pack cuDNN weights).
   virtual void on_device() {}

@@ -26,12 +26,10 @@ LstmForecaster::LstmForecaster(const LstmOptions& options, const ModelShape& sha
                                               .batch_first(true)));
   head_ = register_module("head", torch::nn::Linear(options.hidden_size,
                                                     shape.horizon * shape.targets * shape.outputs));
-  if (options.init == LstmInit::kSeed) {
-    initialise();
-  }
 }
 
 void LstmForecaster::initialise() {
+  if (options_.init == LstmInit::kTorch) return;  // the constructor has
   const torch::NoGradGuard no_grad;
   for (const auto& parameter : lstm_->named_parameters()) {
     if (parameter.key().rfind("weight", 0) == 0) {

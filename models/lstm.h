@@ -34,13 +34,13 @@ class LstmForecaster : public Forecaster {
  public:
   LstmForecaster(const LstmOptions& options, const ModelShape& shape);
 
+  void initialise() override;
   Forecast forward(const Inputs& inputs) override;
   void on_device() override;
   std::vector<std::string> advice() const override;
   double forward_flops() const override;
 
  private:
-  void initialise();
   at::Tensor run_layers(const Inputs& inputs);
   // Whether each layer is a call of its own.
   bool layer_by_layer() const;

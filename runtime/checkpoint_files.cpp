@@ -37,6 +37,10 @@ int open_for_reading(const std::string& path) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     if (errno == ENOENT || errno == ENOTDIR) throw DamagedError(path + " is missing");
+    // A link to itself, a socket, a bad sector: no rights or time would make it readable.
+    if (errno == ELOOP || errno == ENXIO || errno == EIO) {
+      throw DamagedError("cannot open " + path + ": " + reason(errno));
+    }
     fail_on("open", path, errno);
   }
   return descriptor;
@@ -144,6 +148,7 @@ void InputFile::read(uint64_t offset, void* destination, std::size_t bytes) cons
     const ssize_t count = ::pread(descriptor_.get(), next, bytes, static_cast<off_t>(offset));
     if (count < 0) {
       if (errno == EINTR) continue;
+      if (errno == EIO) throw DamagedError("cannot read " + path_ + ": " + reason(errno));
       fail_on("read", path_, errno);
     }
     if (count == 0) {

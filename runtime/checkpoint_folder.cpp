@@ -167,6 +167,16 @@ std::string resolve_checkpoint(const std::string& path, Prefer prefer) {
   throw CheckpointError(expected + "; " + path + " is " + describe_path(path));
 }
 
+std::string problem_with_latest(const std::string& path) {
+  std::error_code error;
+  const fs::path inner = fs::path(path) / "checkpoints";
+  const fs::path latest = (fs::is_directory(inner, error) ? inner : fs::path(path)) / "latest";
+  if (!present(latest) || has_manifest(latest)) return "";
+  const std::string target = pointer_target(latest);
+  return latest.string() + (target.empty() ? "" : " names " + target + ", which") +
+         " is not there or has no " + kManifestFile;
+}
+
 std::string describe_path(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

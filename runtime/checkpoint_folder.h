@@ -53,6 +53,10 @@ enum class Prefer { kBest, kLatest };
 // what was expected and what the path looks like.
 std::string resolve_checkpoint(const std::string& path, Prefer prefer);
 
+// What is wrong with `latest` of a run folder or a checkpoints folder, which resolve_checkpoint()
+// passes over, in a sentence; "" where it is well, not there, or `path` is neither.
+std::string problem_with_latest(const std::string& path);
+
 // "a Python pickle", "a ZIP archive, such as a PyTorch .pt file", "an empty file", ... : what a
 // path looks like, without reading more than its first bytes.
 std::string describe_path(const std::string& path);

@@ -184,7 +184,12 @@ Verification examine_checkpoint(const std::string& checkpoint) {
 }
 
 std::vector<std::string> verify_checkpoint(const std::string& checkpoint) {
-  Verification result = examine_checkpoint(checkpoint);
+  Verification result;
+  try {
+    result = examine_checkpoint(checkpoint);
+  } catch (const CheckpointError& error) {
+    return {error.what()};
+  }
   result.damage.insert(result.damage.end(), result.refusals.begin(), result.refusals.end());
   return std::move(result.damage);
 }

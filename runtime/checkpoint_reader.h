@@ -25,7 +25,7 @@ struct Verification {
 // Compares all files with their hashes, their headers with the manifest, and the optimizer's pieces
 // with its tensors. Throws CheckpointError only when something cannot be read at all.
 Verification examine_checkpoint(const std::string& checkpoint);
-// The same as a list of sentences, empty when all is well.
+// The same as a list of sentences, empty when all is well; what cannot be read is one of them.
 std::vector<std::string> verify_checkpoint(const std::string& checkpoint);
 
 enum class Parts {

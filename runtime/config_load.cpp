@@ -255,9 +255,11 @@ std::string read_file(const std::string& path) {
     throw ConfigError("'" + path + "' has " + std::to_string(size) +
                       " bytes: it is not a run file");
   }
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (stream.bad()) throw ConfigError("cannot read the run file '" + path + "'");
-  return text;
+  try {
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  } catch (const std::ios_base::failure&) {  // the way in which a file buffer tells of its errors
+    throw ConfigError("cannot read the run file '" + path + "': " + std::strerror(errno));
+  }
 }
 
 // As Unicode 15, table 3-7, has it.

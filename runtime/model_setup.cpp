@@ -29,12 +29,15 @@ models::ModelShape model_shape(const Config& config) {
   return shape;
 }
 
-std::shared_ptr<models::Forecaster> make_model(const Config& config) {
+std::shared_ptr<models::Forecaster> make_model(const Config& config, Weights weights) {
   torch::manual_seed(static_cast<uint64_t>(config.run.seed));
   try {
-    return models::registered_models()
-        .at(config.model.name)
-        .make(config.model.options, model_shape(config));
+    const std::shared_ptr<models::Forecaster> model =
+        models::registered_models()
+            .at(config.model.name)
+            .make(config.model.options, model_shape(config));
+    if (weights == Weights::kInitialised) model->initialise();
+    return model;
   } catch (const std::invalid_argument& error) {  // options that do not go together
     throw ConfigError(std::string("the model cannot be made: ") + error.what());
   } catch (const c10::Error& error) {

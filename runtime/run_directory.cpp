@@ -33,24 +33,34 @@ ConfigError failure(const std::string& what, const fs::path& path, const std::er
                                  what, path.string(), host_name(), error.message(), error.value()));
 }
 
-// Creates a folder and what is missing above it. Existing ones are not touched, so that it does not
-// matter who may write them.
-void create_folders(const fs::path& path) {
+// Creates a folder and what is missing above it; false where it was there. Existing ones are not
+// touched, so that it does not matter who may write them.
+bool create_folders(const fs::path& path) {
   std::error_code error;
-  fs::create_directories(path, error);
+  const bool created = fs::create_directories(path, error);
   // GCC's library reports no error for an existing file in the place of the folder.
   if (!error && !fs::is_directory(path, error) && !error) {
     error = std::make_error_code(std::errc::not_a_directory);
   }
   if (error) throw failure("cannot create the folder", path, error);
+  return created;
 }
 
+nlohmann::json run_facts(const std::string& path) {
+  std::ifstream file(path);
+  nlohmann::json facts = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  return facts.is_object() ? facts : nlohmann::json::object();
+}
+
+}  // namespace
+
 // A folder with other things in it was named by mistake; a run would mix its files with them.
-void refuse_foreign(const fs::path& root) {
+void refuse_foreign_folder(const std::string& root) {
   constexpr std::array<std::string_view, 5> kOwn = {"config.yaml", "run.json", ".lock", "logs",
                                                     "checkpoints"};
   std::error_code error;
   fs::directory_iterator entries(root, error);
+  if (error == std::errc::no_such_file_or_directory) return;
   if (error) throw failure("cannot read the folder", root, error);
   bool foreign = false;
   for (const fs::directory_entry& entry : entries) {
@@ -61,16 +71,17 @@ void refuse_foreign(const fs::path& root) {
   }
   if (!foreign) return;
   throw ConfigError(fmt::format(
-      "the folder '{}' exists and holds no run: choose another run.name or run.directory",
-      root.string()));
+      "the folder '{}' exists and holds no run: choose another run.name or run.directory", root));
 }
 
-}  // namespace
+std::string named_run_root(const std::string& directory, const std::string& name) {
+  return (fs::path(expand_home(directory)) / name).string();
+}
 
 std::string choose_run_root(const std::string& directory, const std::string& name,
                             const std::string& stem, std::chrono::system_clock::time_point now) {
+  if (!name.empty()) return named_run_root(directory, name);
   const fs::path parent = expand_home(directory);
-  if (!name.empty()) return (parent / name).string();
   create_folders(parent);
   const std::string first = fmt::format("{}-{:%Y%m%d-%H%M%S}", stem,
                                         fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
@@ -88,61 +99,64 @@ std::string rank_log_path(const std::string& root, int rank) {
   return (fs::path(root) / "logs" / fmt::format("rank-{:05}.log", rank)).string();
 }
 
-RunDirectory::RunDirectory(const std::string& root) : root_(root) {
-  create_folders(root_);
-  refuse_foreign(root_);
-  probe_writable(root_);
-  lock_ = std::make_unique<RunLock>(root_);
-  create_folders(path("logs"));
-  create_folders(path("checkpoints"));
-}
-
-std::string RunDirectory::path(const char* name) const {
+std::string RunRecords::path(const char* name) const {
   return (fs::path(root_) / name).string();
 }
-std::string RunDirectory::config_path() const {
-  return path("config.yaml");
-}
-std::string RunDirectory::run_path() const {
-  return path("run.json");
-}
-std::string RunDirectory::metrics_path() const {
-  return path("metrics.jsonl");
-}
-std::string RunDirectory::checkpoints_path() const {
-  return path("checkpoints");
-}
 
-bool RunDirectory::has_config() const {
+bool RunRecords::has_config() const {
   std::error_code error;
   return fs::exists(config_path(), error);
 }
 
+int64_t RunRecords::chosen_micro_batch_size() const {
+  const nlohmann::json facts = run_facts(run_path());
+  const nlohmann::json::json_pointer chosen("/resolved/micro_batch_size");
+  if (!facts.contains(chosen)) return 0;
+  const nlohmann::json& size = facts.at(chosen);
+  return size.is_number_integer() ? size.get<int64_t>() : 0;
+}
+
+std::string RunRecords::resumed_from() const {
+  const nlohmann::json facts = run_facts(run_path());
+  const auto found = facts.find("resumed_from");
+  return found != facts.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+RunDirectory::RunDirectory(const std::string& root, bool made_for_it) : RunRecords(root) {
+  if (create_folders(root) || made_for_it) created_.push_back(root);
+  refuse_foreign_folder(root);
+  probe_writable(root);
+  lock_ = std::make_unique<RunLock>(root);
+  for (const std::string& folder : {path("logs"), checkpoints_path()}) {
+    if (create_folders(folder)) created_.push_back(folder);
+  }
+}
+
+RunDirectory::~RunDirectory() {
+  // With metrics there was a run, whatever became of its config.yaml.
+  std::error_code error;
+  const bool unused = !has_config() && !fs::exists(run_path(), error) &&
+                      !fs::exists(metrics_path(), error) &&
+                      fs::is_empty(checkpoints_path(), error) && !error;
+  lock_.reset();
+  if (!unused) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path("logs"), error)) {
+    if (entry.path().filename().string().rfind("rank-", 0) == 0) fs::remove(entry.path(), error);
+  }
+  // Where something else is inside, this fails, as it should.
+  for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder) {
+    fs::remove(*folder, error);
+  }
+}
+
 void RunDirectory::write_config(const Config& config) const {
-  write_file_atomically(config_path(), dump_config(move_config(config, root_)));
+  write_file_atomically(config_path(), dump_config(move_config(config, root())));
 }
 
 void RunDirectory::write_run(const nlohmann::json& facts) const {
   // Names of hosts and files need not be UTF-8; they must not stop a run.
   const auto replace = nlohmann::json::error_handler_t::replace;
   write_file_atomically(run_path(), facts.dump(2, ' ', false, replace) + "\n");
-}
-
-int64_t RunDirectory::chosen_micro_batch_size() const {
-  std::ifstream file(run_path());
-  const auto facts = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  const nlohmann::json::json_pointer chosen("/resolved/micro_batch_size");
-  if (facts.is_discarded() || !facts.contains(chosen)) return 0;
-  const nlohmann::json& size = facts.at(chosen);
-  return size.is_number_integer() ? size.get<int64_t>() : 0;
-}
-
-std::string RunDirectory::resumed_from() const {
-  std::ifstream file(run_path());
-  const auto facts = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (facts.is_discarded() || !facts.is_object()) return "";
-  const auto found = facts.find("resumed_from");
-  return found != facts.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 }  // namespace longship::runtime

@@ -64,6 +64,26 @@ std::vector<std::string> RunPlan::lines() const {
   return lines;
 }
 
+std::vector<std::string> plan_advice(const Config& config, const data::Dataset& dataset) {
+  std::vector<std::string> lines;
+  if (dataset.windows(data::Split::kValidation) == 0 &&
+      (config.eval.every_epochs > 0 || config.eval.every_steps > 0)) {
+    lines.emplace_back(
+        "there are no validation windows (data.split): nothing is evaluated during the training, "
+        "and eval.patience has no effect");
+  }
+  const int64_t windows = dataset.windows(data::Split::kTrain);
+  if (config.train.batch_size > windows) {
+    lines.push_back("train.batch_size " + std::to_string(config.train.batch_size) +
+                    " is more than the " + grouped(windows) +
+                    " training windows: a step goes over all of them " +
+                    format("%.3g", static_cast<double>(config.train.batch_size) /
+                                       static_cast<double>(windows)) +
+                    " times");
+  }
+  return lines;
+}
+
 RunPlan make_run_plan(const RunPlanFacts& facts) {
   const Config& config = facts.config;
   const data::Dataset& dataset = facts.dataset;

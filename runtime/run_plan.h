@@ -33,6 +33,9 @@ struct RunPlanFacts {
   std::string backend;    // of the gradients' communicator
 };
 
+// What a user should know about a plan that is valid all the same, one line each.
+std::vector<std::string> plan_advice(const Config& config, const data::Dataset& dataset);
+
 RunPlan make_run_plan(const RunPlanFacts& facts);
 
 // "1.5 MiB"

@@ -164,7 +164,7 @@ void Trainer::record_step() {
       "graph=on: from step {} on the whole step runs as a CUDA graph{}", step_ + 1,
       parts_.context.gradients.capturable()
           ? ""
-          : " in two parts around the communication over " + parts_.context.gradients.backend());
+          : " in parts around the communication over " + parts_.context.gradients.backend());
 }
 
 // A rank that starts from other weights would never be noticed: gradients are averaged all the
@@ -225,6 +225,7 @@ ExitCode Trainer::run() {
     }
     if (decision.stop && !finished()) {
       channel_.drain();
+      if (progress_ != nullptr) progress_->finish();
       parts_.context.log->info("stopped at step {} of {}; start it again to go on", step_,
                                parts_.plan.total_steps);
       return ExitCode::kStopped;
@@ -407,6 +408,13 @@ bool Trainer::run_evaluation() {
   const Evaluation evaluation =
       evaluate(*parts_.model, *parts_.dataset, request, parts_.precision, parts_.context.device,
                parts_.context.host, parts_.context.host_name);
+  if (evaluation.observed_values() == 0) {
+    parts_.context.log->warn(
+        "step {}: the validation windows hold no observed value of a target, so that the model "
+        "cannot be judged (data.split)",
+        step_);
+    return false;
+  }
   const Scores normalized = evaluation.normalized(Evaluation::Of::kModel);
   const Scores original = evaluation.original(Evaluation::Of::kModel);
   const double metric = config.eval.metric == "mae" ? normalized.mae : normalized.mse;

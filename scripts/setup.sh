@@ -8,8 +8,12 @@
 #   with --lint         that, and clang-tidy from PyPI: Debian's spends a minute on each source in
 #                       LibTorch's headers, newer ones pass them by.
 #
-# LONGSHIP_CACHE   where the environments live (default: $XDG_CACHE_HOME/longship or ~/.cache/longship)
-# LONGSHIP_CUDA    auto (default), or pypi to ignore an installed toolkit, or a toolkit's folder
+# LONGSHIP_CACHE     where the environments live (default: $XDG_CACHE_HOME/longship or ~/.cache/longship)
+# LONGSHIP_CUDA      auto (default), or pypi to ignore an installed toolkit, or a toolkit's folder
+# LONGSHIP_PACKAGES  auto (default), or none where modules, Spack or another distribution provide the
+#                    libraries: CMake finds them by CMAKE_PREFIX_PATH and says what is missing
+# LONGSHIP_PYTHON    a Python that has the packages of requirements.lock already (a node without a way
+#                    to PyPI): it is used instead of an environment of our own
 set -euo pipefail
 shopt -s inherit_errexit  # an installation that fails in $(...) ends the script too
 cd "$(dirname "$0")/.."
@@ -22,6 +26,12 @@ debian_packages() {
     openssh-client libhdf5-dev libcxxopts-dev libspdlog-dev libfmt-dev libyaml-cpp-dev
     nlohmann-json3-dev libxxhash-dev libfast-float-dev libgtest-dev libgmock-dev)
   local missing=() package
+  [ "${LONGSHIP_PACKAGES:-auto}" = none ] && return 0
+  if ! command -v dpkg-query >/dev/null; then
+    say "this is no Debian-like system: install what stands for these packages, then set"
+    say "LONGSHIP_PACKAGES=none: ${packages[*]} $*"
+    exit 1
+  fi
   for package in "${packages[@]}" "$@"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
       missing+=("$package")
@@ -67,7 +77,43 @@ python_environment() {
   echo "$folder"
 }
 
-site_packages() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+# site_packages PYTHON: prints the folder that holds its packages.
+site_packages() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+
+# given_python: prints LONGSHIP_PYTHON's path, once it is sure that its LibTorch is one that serves.
+given_python() {
+  local python version
+  python=$(command -v "$LONGSHIP_PYTHON") || {
+    say "LONGSHIP_PYTHON: there is no program '$LONGSHIP_PYTHON'"
+    return 1
+  }
+  version=$("$python" -c 'import torch; print(torch.__version__)') || {
+    say "LONGSHIP_PYTHON: $python has no torch"
+    return 1
+  }
+  case $version in
+    2.10.* | 2.11.*) ;;
+    *)
+      say "LONGSHIP_PYTHON: $python has torch $version; 2.10 and 2.11 are supported"
+      return 1
+      ;;
+  esac
+  echo "$python"
+}
+
+# program_of PYTHON NAME: prints the path of a program beside this Python, or else on the PATH.
+program_of() {
+  local beside
+  beside=$(dirname "$1")/$2
+  if [ -x "$beside" ]; then
+    echo "$beside"
+  else
+    command -v "$2" || {
+      say "$2 is neither beside $1 nor on the PATH"
+      return 1
+    }
+  fi
+}
 
 installed_toolkit() {
   local folder
@@ -84,7 +130,7 @@ installed_toolkit() {
 pypi_toolkit() {
   local environment packages tree library
   environment=$(python_environment requirements-cuda.lock)
-  packages=$(site_packages "$environment")/nvidia/cu13
+  packages=$(site_packages "$environment/bin/python")/nvidia/cu13
   tree="$environment/toolkit"
   if [ ! -e "$tree/.complete" ]; then
     rm -rf "$tree"
@@ -107,21 +153,28 @@ pypi_toolkit() {
 extra_packages=()
 case ${1:-} in --format | --lint) extra_packages+=(clang-format) ;; esac
 debian_packages "${extra_packages[@]}"
-environment=$(python_environment requirements.lock)
-site=$(site_packages "$environment")
+if [ -n "${LONGSHIP_PYTHON:-}" ]; then
+  python=$(given_python)
+else
+  python=$(python_environment requirements.lock)/bin/python
+fi
+site=$(site_packages "$python")
 case ${LONGSHIP_CUDA:-auto} in
   auto) cuda=$(installed_toolkit || pypi_toolkit) ;;
   pypi) cuda=$(pypi_toolkit) ;;
   *) cuda=$LONGSHIP_CUDA ;;
 esac
+ninja=$(program_of "$python" ninja)
+cmake=$(program_of "$python" cmake)
+ctest=$(program_of "$python" ctest)
 [ "${1:-}" = --lint ] && python_environment requirements-lint.lock >/dev/null
 
 mkdir -p build
 write_if_changed() { cmp -s - "$1" <<<"$2" || printf '%s\n' "$2" >"$1"; }
 write_if_changed build/environment.cmake "# Written by scripts/setup.sh.
 set(LONGSHIP_SITE_PACKAGES \"$site\")
-set(LONGSHIP_PYTHON \"$environment/bin/python\")
-set(CMAKE_MAKE_PROGRAM \"$environment/bin/ninja\" CACHE FILEPATH \"\")
+set(LONGSHIP_PYTHON \"$python\")
+set(CMAKE_MAKE_PROGRAM \"$ninja\" CACHE FILEPATH \"\")
 set(CUDAToolkit_ROOT \"$cuda\")
 set(ENV{CUDA_HOME} \"$cuda\")
 set(CUDA_TOOLKIT_ROOT_DIR \"$cuda\" CACHE PATH \"\")
@@ -134,9 +187,9 @@ if(LONGSHIP_CCACHE)
   endforeach()
 endif()"
 write_if_changed build/environment.mk "# Written by scripts/setup.sh.
-VENV := $environment
-CMAKE := $environment/bin/cmake
-CTEST := $environment/bin/ctest
-PYTHON := $environment/bin/python
+VENV := $(dirname "$(dirname "$python")")
+CMAKE := $cmake
+CTEST := $ctest
+PYTHON := $python
 CLANG_TIDY := $(environment_folder requirements-lint.lock)/bin/clang-tidy
-export PATH := $environment/bin:\$(PATH)"
+export PATH := $(dirname "$python"):\$(PATH)"

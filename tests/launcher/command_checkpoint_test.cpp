@@ -141,6 +141,24 @@ TEST_F(CheckpointCommand, VerifyEndsWithFourAndNamesEachProblem) {
   EXPECT_TRUE(fs::exists(checkpoint("step-000001000")));  // nothing is renamed
 }
 
+TEST_F(CheckpointCommand, VerifyTellsOfAFileThatCannotBeOpened) {
+  const fs::path model = checkpoint("step-000001000/model.safetensors");
+  fs::remove(model);
+  fs::create_symlink("model.safetensors", model);
+  const json report = json::parse(output({"verify", run_, "--json"}));
+  EXPECT_EQ(code_, 4);
+  ASSERT_EQ(report["problems"].size(), 1U);
+  EXPECT_THAT(report["problems"][0].get<std::string>(),
+              HasSubstr("model.safetensors: Too many levels of symbolic links"));
+}
+
+TEST_F(CheckpointCommand, VerifyOfARunSeesALatestThatWasNotWrittenToItsEnd) {
+  fs::remove(checkpoint("step-000001000/manifest.json"));
+  EXPECT_THAT(output({"verify", run_}),
+              HasSubstr("latest names step-000001000, which is not there or has no manifest.json"));
+  EXPECT_EQ(code_, 4);
+}
+
 TEST_F(CheckpointCommand, ExportWritesTheWeightsWithConfigAndNormalizer) {
   const std::string file = folder_ / "out.safetensors";
   EXPECT_THAT(output({"export", checkpoint("best"), "--output", file}),

@@ -25,14 +25,16 @@ class EvaluateCommand : public SingleProcess {
   }
 
   // A run of a few steps that forecasts a and b.
-  std::string trained() {
+  std::string trained(const std::vector<std::string>& more = {}) {
     std::ofstream(folder_ / "run.yaml")
         << "run: {name: one, directory: " << folder_ / "runs"
         << "}\n"
         << "data: {path: series.h5, inputs: [a, b], targets: [a, b], window: 24, horizon: 2}\n"
         << "model: {name: linear}\n"
         << "train: {steps: 4, batch_size: 24, micro_batch_size: 4}\n";
-    EXPECT_EQ(call(train_command(), {folder_ / "run.yaml"}), 0) << err_;
+    std::vector<std::string> words = {folder_ / "run.yaml"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(call(train_command(), words), 0) << err_;
     return folder_ / "runs/one";
   }
 
@@ -100,6 +102,19 @@ TEST_F(EvaluateCommand, PrintsOneJsonObject) {
   const auto& baselines = result.at("baselines");
   EXPECT_GT(baselines.at("naive").at("original").at("rmse").get<double>(), 0);
   EXPECT_EQ(baselines.at("seasonal_naive").at("season"), 24);
+}
+
+TEST_F(EvaluateCommand, APartWithoutAnyObservedTargetIsAnErrorThatSaysSo) {
+  data::SeriesTable table = tests::wave_table({200});
+  table.values.narrow(0, 160, 40).fill_(std::nanf(""));  // the test part
+  data::write_series_file(folder_ / "series.h5", table, true);
+  const std::string run = trained({"--set", "data.missing=forward_fill"});
+  EXPECT_EQ(evaluate({run}), 3);
+  EXPECT_THAT(err_,
+              AllOf(HasSubstr("every target value in the windows of the test part is missing"),
+                    HasSubstr("another --split")));
+  EXPECT_EQ(out_, "");
+  EXPECT_EQ(evaluate({run, "--split", "validation"}), 0) << err_;
 }
 
 TEST_F(EvaluateCommand, PrintsATableAndOtherParts) {

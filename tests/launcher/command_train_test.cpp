@@ -90,6 +90,74 @@ TEST_F(TrainCommand, ADryRunPrintsThePlanAndWritesNothing) {
   EXPECT_THAT(err_, HasSubstr("more ranks (7) than micro-batches (6"));
 }
 
+TEST_F(TrainCommand, ADryRunLooksAtTheRunThatIsThere) {
+  EXPECT_EQ(train({file_, "--dry-run"}), 0);
+  EXPECT_THAT(out_, HasSubstr("a new one in " + (folder_ / "runs/run-DATE-TIME")));
+  EXPECT_EQ(train({file_, "--dry-run", "--set", "run.name=one"}), 0);
+  EXPECT_THAT(out_, HasSubstr("a new one in " + (folder_ / "runs/one\n")));
+
+  ASSERT_EQ(train({file_, "--set", "run.name=one"}), 0) << err_;
+  EXPECT_EQ(train({file_, "--dry-run", "--set", "run.name=one"}), 0);
+  EXPECT_THAT(out_, AllOf(HasSubstr("goes on in " + (folder_ / "runs/one from step-000000004")),
+                          HasSubstr("note: the run is finished")));
+  EXPECT_EQ(train({file_, "--dry-run", "--set", "run.name=one", "--set", "train.steps=9"}), 0);
+  EXPECT_THAT(out_, Not(HasSubstr("the run is finished")));
+  EXPECT_EQ(train({file_, "--dry-run", "--set", "run.name=one", "--resume", "none"}), 3);
+  EXPECT_THAT(err_, HasSubstr("--resume none never overwrites one"));
+  EXPECT_EQ(train({file_, "--dry-run", "--set", "run.name=one", "--set", "data.window=5"}), 3);
+  EXPECT_THAT(err_, HasSubstr("data.window (6 there, 5 now)"));
+
+  const std::vector<std::string> other = {file_,          "--dry-run", "--set",
+                                          "run.name=two", "--resume",  folder_ / "runs/one"};
+  EXPECT_EQ(train(other), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr(", from step 4 of " + (folder_ / "runs/one/checkpoints/step-0")));
+  std::vector<std::string> changed = other;
+  changed.insert(changed.end(), {"--set", "run.seed=8"});
+  EXPECT_EQ(train(changed), 3);
+  EXPECT_THAT(err_, AllOf(HasSubstr("the run of "), HasSubstr("run.seed")));
+  EXPECT_EQ(train({file_, "--dry-run", "--resume", folder_ / "series.h5"}), 4);
+  EXPECT_FALSE(exists("runs/two"));
+}
+
+TEST_F(TrainCommand, ADryRunRefusesAFolderThatARunCannotBeIn) {
+  std::filesystem::create_directories(folder_.path() / "runs/thesis");
+  std::ofstream(folder_ / "runs/thesis/text") << "x";
+  EXPECT_EQ(train({file_, "--dry-run", "--set", "run.name=thesis"}), 3);
+  EXPECT_THAT(err_, HasSubstr("exists and holds no run"));
+  std::filesystem::remove_all(folder_.path() / "runs");
+  std::ofstream(folder_ / "runs") << "x";
+  EXPECT_EQ(train({file_, "--dry-run", "--set", "run.name=one"}), 3);
+  EXPECT_THAT(err_, AllOf(HasSubstr(folder_ / "runs is no folder"),
+                          HasSubstr("choose another run.directory")));
+}
+
+TEST_F(TrainCommand, BatchesOfMoreThanAnEpochAreTold) {
+  const std::vector<std::string> wide = {"--set", "train.batch_size=2400"};
+  for (const bool dry : {true, false}) {
+    std::vector<std::string> words = {file_, "--set", "data.split=[0.9, 0, 0.1]"};
+    words.insert(words.end(), wide.begin(), wide.end());
+    if (dry) words.emplace_back("--dry-run");
+    ASSERT_EQ(train(words), 0) << err_;
+    EXPECT_THAT(dry ? out_ : err_,
+                AllOf(HasSubstr("train.batch_size 2400 is more than the 173 training windows"),
+                      HasSubstr("13.9 times"), HasSubstr("there are no validation windows")));
+  }
+}
+
+TEST_F(TrainCommand, ARefusedStartLeavesNoFolderBehind) {
+  write(
+      "data: {path: absent.h5, inputs: [a], targets: [a], window: 6, horizon: 2}\n"
+      "model: {name: linear}\ntrain: {steps: 4, batch_size: 24}\n");
+  EXPECT_EQ(train({file_}), 3);
+  EXPECT_THAT(err_, HasSubstr("absent.h5"));
+  EXPECT_EQ(train({file_, "--set", "run.name=one"}), 3);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "runs"));
+  // One that was there stays.
+  std::filesystem::create_directories(folder_.path() / "runs/mine");
+  EXPECT_EQ(train({file_, "--set", "run.name=mine"}), 3);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "runs/mine"));
+}
+
 TEST_F(TrainCommand, ASettingMayHoldCommas) {
   EXPECT_EQ(train({file_, "--dry-run", "--set=data.targets=[a, b]"}), 0);
   EXPECT_THAT(out_, HasSubstr("a, b -> a, b"));

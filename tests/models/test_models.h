@@ -18,7 +18,9 @@ inline std::shared_ptr<Forecaster> make_model(const std::string& name, const Mod
   std::map<std::string, OptionValue> values = std::move(changed);
   for (const OptionSpec& option : spec.options) values.emplace(option.name, option.fallback);
   torch::manual_seed(seed);
-  return spec.make(Options(values), shape);
+  std::shared_ptr<Forecaster> model = spec.make(Options(values), shape);
+  model->initialise();
+  return model;
 }
 
 inline RandomKey random_key(uint64_t seed, int64_t step, int64_t micro_batch) {

@@ -250,6 +250,17 @@ TEST_F(CheckpointerTest, AFolderInThePlaceOfAFileIsSetAside) {
   }
 }
 
+TEST_F(CheckpointerTest, ALinkToItselfInThePlaceOfAFileIsSetAside) {
+  save(100);
+  save(200);
+  fs::remove(path(200) + "/model.safetensors");
+  fs::create_symlink("model.safetensors", path(200) + "/model.safetensors");
+  const auto loaded = checkpointer().load_newest();
+  EXPECT_EQ(loaded->path, path(100));
+  EXPECT_THAT(loaded->messages, ElementsAre(AllOf(HasSubstr("set aside as step-000000200.bad"),
+                                                  HasSubstr("Too many levels of symbolic links"))));
+}
+
 TEST_F(CheckpointerTest, NoneLeftIsAnErrorNowAndAtTheNextStart) {
   save(100);
   truncate(path(100) + "/manifest.json");

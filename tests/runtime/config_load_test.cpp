@@ -239,6 +239,9 @@ TEST(LoadConfig, NamesAFileThatCannotBeRead) {
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(config_error([&] { load_config(folder / "pipe"); }),
               HasSubstr("is a device or pipe"));
+  // Its first byte is mapped by nobody.
+  EXPECT_THAT(config_error([&] { load_config("/proc/self/mem"); }),
+              AllOf(HasSubstr("cannot read the run file '/proc/self/mem'"), HasSubstr("error")));
 }
 
 TEST(ResolvePaths, KnowsAbsoluteAndHomePaths) {

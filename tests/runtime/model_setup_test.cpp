@@ -38,6 +38,20 @@ TEST(ModelSetup, WeightsFollowFromTheSeedAlone) {
   EXPECT_FALSE(at::equal(first_weight({"run.seed=8"}), weight));
 }
 
+// Making the matrices of a wide model orthogonal takes minutes.
+TEST(ModelSetup, WeightsThatDoNotMatterAreNotInitialised) {
+  const tests::TemporaryFolder nowhere;
+  const auto config =
+      tests::wave_config(nowhere, {"model.name=lstm", "model.num_layers=1", "model.hidden_size=8"});
+  const auto orthogonal = [&](Weights weights) {
+    const auto model = make_model(config, weights);
+    const at::Tensor w = model->named_parameters()["lstm.weight_hh_l0"].detach();
+    return at::allclose(w.t().mm(w), at::eye(8), 1e-5, 1e-5);
+  };
+  EXPECT_TRUE(orthogonal(Weights::kInitialised));
+  EXPECT_FALSE(orthogonal(Weights::kAny));
+}
+
 TEST(ModelSetup, AModelThatNoMemoryHoldsIsAnErrorOfTheConfiguration) {
   // 2e9 inputs to 1e9 outputs: more bytes than a process can address, however it may overcommit.
   EXPECT_THAT(

@@ -268,6 +268,21 @@ TEST_F(TrainerTest, EvaluatesKeepsTheBestAndStopsEarly) {
   EXPECT_EQ(train(settings, 3).front().step, 10);
 }
 
+TEST_F(TrainerTest, AnEvaluationWithoutAnObservedTargetJudgesNothing) {
+  data::SeriesTable table = tests::wave_table({100});
+  table.values.narrow(0, 70, 10).fill_(std::nanf(""));  // the validation part
+  data::write_series_file(folder_ / "series.h5", table, true);
+  const Config settings = config(
+      {"eval.every_steps=2", "eval.patience=1", "train.steps=8", "data.missing=forward_fill"});
+  for (const End& end : train(settings, 2)) {
+    EXPECT_EQ(end.code, ExitCode::kDone) << end.error;
+    EXPECT_EQ(end.step, 8);  // no patience is lost over it
+  }
+  EXPECT_THAT(records_.of("validation"), testing::IsEmpty());
+  EXPECT_EQ(target_of("best"), "");
+  EXPECT_THAT(log_.str(), HasSubstr("step 2: the validation windows hold no observed value"));
+}
+
 TEST_F(TrainerTest, SavesEverySoManySteps) {
   train(config({"checkpoint.every_steps=3", "checkpoint.at_start=true"}), 2);
   std::set<std::string> names;

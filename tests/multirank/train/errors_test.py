@@ -314,6 +314,28 @@ class Errors(unittest.TestCase):
         # The failed step and later ones have no loss.
         self.assertLess(max(r["step"] for r in harness.records(run) if r["loss"] is not None), 5)
 
+    def test_a_rank_that_never_starts(self):
+        config = self.configure(comm={"timeout_s": 3})
+        path = harness.write_config(self.folder / "run.yaml", config)
+        train = harness.mpirun(1, [harness.BINARY, "train", path])
+        outcome = harness.Job([*train, ":", "-n", 1, "sleep", 60]).wait(45)
+        self.assertEqual(outcome.code, harness.PEER, str(outcome))
+        self.assertEqual(len(outcome.errors), 1, str(outcome))
+        self.assertRegex(
+            outcome.errors[0],
+            r"MPI on host \S+ did not start within 3 s: another rank was not started .* \[rank 0\]",
+        )
+
+    def test_doctor_reports_a_rank_that_never_starts(self):
+        doctor = harness.mpirun(1, [harness.BINARY, "doctor", "--json", "--timeout", 3])
+        outcome = harness.Job([*doctor, ":", "-n", 1, "sleep", 60]).wait(45)
+        self.assertEqual(outcome.code, harness.SETUP, str(outcome))
+        report = json.loads(outcome.stdout)
+        self.assertFalse(report["ok"])
+        self.assertEqual(len(report["problems"]), 1, str(outcome))
+        self.assertIn("did not start within 3 s", report["problems"][0])
+        self.assertEqual(report["ranks"][0]["versions"]["longship"], "0.1.0")
+
     def test_frozen_rank(self):
         for frozen, speaker in ((1, 0), (0, 1)):
             config = self.configure(comm={"timeout_s": 3})

@@ -25,7 +25,7 @@ BINARY = pathlib.Path(os.environ.get("LONGSHIP_BINARY", SOURCE / "build/release/
 HOUR_NS = 3_600_000_000_000
 
 # Codes of the program that the scripts expect.
-DONE, USAGE, INPUT, CHECKPOINT, INTERNAL, STOPPED, PEER = 0, 2, 3, 4, 70, 75, 86
+DONE, USAGE, INPUT, CHECKPOINT, SETUP, INTERNAL, STOPPED, PEER = 0, 2, 3, 4, 5, 70, 75, 86
 
 
 # ---------------------------------------------------------------- data

@@ -35,7 +35,10 @@ class Signals(unittest.TestCase):
         folder = harness.checkpoint(self.run_directory).resolve()
         manifest = json.loads((folder / "manifest.json").read_text())
         step = manifest["step"]
-        self.assertIn(f"stopped at step {step} of {STEPS}", outcome.stderr)
+        before, stopped, after = outcome.stderr.partition(f"stopped at step {step} of {STEPS}")
+        self.assertTrue(stopped, str(outcome))
+        self.assertIn(f"step {step} of {STEPS}, loss", before)
+        self.assertNotIn("loss", after)
         # All that was trained is in the checkpoint.
         self.assertEqual(harness.last_step(self.metrics), step)
         self.assertLess(step, STEPS)
