@@ -19,15 +19,6 @@
 namespace longship::data {
 namespace {
 
-// netCDF-4 stores a variable under this name when it is called like a dimension that it does not
-// span.
-std::string name_of(const std::string& path) {
-  std::string name = path.substr(path.rfind('/') + 1);
-  constexpr std::string_view kPrefix = "_nc4_non_coord_";
-  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
-  return name;
-}
-
 // The datasets directly in a group, opened.
 std::vector<Hdf5Dataset> datasets_of(hid_t file, const std::string& path,
                                      const std::string& group) {
@@ -56,7 +47,7 @@ std::optional<std::vector<int64_t>> time_beside(const std::vector<Hdf5Dataset>& 
 std::vector<std::string> names_beside(const std::vector<Hdf5Dataset>& beside, int64_t count,
                                       std::initializer_list<std::string_view> usual) {
   for (const Hdf5Dataset& dataset : beside) {
-    const std::string name = name_of(dataset.path());
+    const std::string name = column_name(dataset.path());
     const bool fits = dataset.info().type_class == H5T_STRING &&
                       dataset.info().shape == std::vector<int64_t>{count};
     if (fits && std::find(usual.begin(), usual.end(), name) != usual.end()) {
@@ -71,7 +62,7 @@ std::vector<std::string> column_names(const Hdf5Dataset& dataset,
                                       const std::vector<Hdf5Dataset>& beside, bool& made_up) {
   const std::vector<int64_t>& shape = dataset.info().shape;
   made_up = false;
-  if (shape.size() == 1) return {name_of(dataset.path())};
+  if (shape.size() == 1) return {column_name(dataset.path())};
   const int64_t width = shape.back();
   const auto attribute = string_attribute(dataset.id(), "columns");
   if (attribute && static_cast<int64_t>(attribute->size()) == width) return *attribute;
@@ -80,7 +71,7 @@ std::vector<std::string> column_names(const Hdf5Dataset& dataset,
   if (!names.empty()) return names;
   made_up = true;
   for (int64_t i = 0; i < width; ++i) {
-    std::string name = name_of(dataset.path());
+    std::string name = column_name(dataset.path());
     name += '_';
     names.push_back(name += std::to_string(i));
   }
@@ -162,8 +153,15 @@ double as_stored(const Hdf5Dataset& dataset, double value) {
 
 }  // namespace
 
+std::string column_name(const std::string& path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  constexpr std::string_view kPrefix = "_nc4_non_coord_";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  return name;
+}
+
 bool cuts_series(const Hdf5Dataset& dataset) {
-  const std::string name = name_of(dataset.path());
+  const std::string name = column_name(dataset.path());
   return dataset.info().type_class == H5T_INTEGER && dataset.info().shape.size() == 1 &&
          (name == "offsets" || name == "indptr");
 }
@@ -219,7 +217,11 @@ SeriesTable read_array(hid_t file, const std::string& path, const std::string& d
   if (made_up)
     table.notes.push_back(dataset.name() + " has no names of columns; called " + listed(names, 3));
   const Packing packing = packing_of(dataset, table.notes);
-  if (content == Content::kAll) table.values = read_rows(dataset, positions, packing);
+  if (content == Content::kAll) {
+    std::vector<Narrowing> narrowings;
+    table.values = read_rows(dataset, positions, packing, &narrowings);
+    list_lost(table, narrowings, table.columns, dataset.name());
+  }
   if (info.shape.size() < 3) {
     table.offsets = offsets_beside(beside, info.shape.front());
     if (auto time = time_beside(beside, table.rows(), table.notes)) table.time = std::move(*time);
@@ -245,7 +247,7 @@ SeriesTable read_column_datasets(hid_t file, const std::string& path,
                                  const std::vector<std::string>& columns, Content content) {
   std::vector<std::string> names;
   names.reserve(datasets.size());
-  for (const std::string& dataset : datasets) names.push_back(name_of(dataset));
+  for (const std::string& dataset : datasets) names.push_back(column_name(dataset));
   const std::string group = group_of(datasets.front());
   const std::vector<int64_t> positions = find_columns(names, columns, path + ": " + group);
   SeriesTable table;
@@ -264,7 +266,10 @@ SeriesTable read_column_datasets(hid_t file, const std::string& path,
                       "; columns of one series are equally long");
     }
     const Packing packing = packing_of(dataset, table.notes);
-    if (content == Content::kAll) parts.push_back(read_rows(dataset, {0}, packing));
+    if (content == Content::kOutline) continue;
+    std::vector<Narrowing> narrowings;
+    parts.push_back(read_rows(dataset, {0}, packing, &narrowings));
+    list_lost(table, narrowings, {column_name(dataset.path())}, dataset.name());
   }
   if (content == Content::kAll) table.values = at::cat(parts, 1).contiguous();
   const std::vector<Hdf5Dataset> beside = datasets_of(file, path, group);

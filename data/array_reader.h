@@ -12,6 +12,10 @@
 
 namespace longship::data {
 
+// What a dataset is called as a column: its name without its groups, and without what netCDF-4 puts
+// in front when a variable is called like a dimension that it does not span.
+std::string column_name(const std::string& path);
+
 // Whether a dataset is an index that cuts the rows of those beside it into series: one-dimensional
 // integers called `offsets` or `indptr`.
 bool cuts_series(const Hdf5Dataset& dataset);

@@ -1,5 +1,6 @@
 #include "data/foreign_reader.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -72,11 +73,23 @@ Search search_below(hid_t file, const std::string& path, const std::string& grou
       search.refused.push_back(entry.path + " (" + entry.note + ")");
     }
   }
-  for (auto& [key, columns] : groups) {
-    columns.shape += " in each of " + std::to_string(columns.datasets.size()) + " datasets";
-    search.candidates.push_back(std::move(columns));
-  }
+  for (auto& [key, columns] : groups) search.candidates.push_back(std::move(columns));
   return search;
+}
+
+// "/a (3, 2)"; of the datasets of a group all that are as long: "/a, /b (3,)".
+std::string in_words(const Candidate& candidate) {
+  if (candidate.kind != Candidate::Kind::kColumns) return candidate.path + " " + candidate.shape;
+  return listed(candidate.datasets, 6) + " " + candidate.shape;
+}
+
+// Whether a candidate may have these columns; of frames and arrays that is told when they are read.
+bool may_have(const Candidate& candidate, const std::vector<std::string>& columns) {
+  if (candidate.kind != Candidate::Kind::kColumns) return true;
+  return std::all_of(columns.begin(), columns.end(), [&](const std::string& column) {
+    return std::any_of(candidate.datasets.begin(), candidate.datasets.end(),
+                       [&](const std::string& path) { return column_name(path) == column; });
+  });
 }
 
 SeriesTable read_candidate(hid_t file, const std::string& path, const Candidate& candidate,
@@ -94,24 +107,31 @@ SeriesTable read_candidate(hid_t file, const std::string& path, const Candidate&
 
 SeriesTable read_only_candidate(hid_t file, const std::string& path, const std::string& group,
                                 const std::vector<std::string>& columns, Content content) {
-  const Search search = search_below(file, path, group);
+  Search search = search_below(file, path, group);
   const std::string where = group == "/" ? path : path + ": " + group;
   if (search.candidates.empty()) {
     throw DataError(where + " has no dataset of numbers to train on" +
                     (search.refused.empty() ? "" : "; it has " + listed(search.refused, 6)));
   }
-  if (search.candidates.size() > 1) {
-    std::vector<std::string> choices;
-    choices.reserve(search.candidates.size());
-    for (const Candidate& candidate : search.candidates) {
-      choices.push_back(candidate.path + " " + candidate.shape);
-    }
-    throw DataError(where + " has several datasets that could be meant: " + listed(choices, 8) +
-                    "; name one with data.dataset");
+  std::vector<std::string> choices;
+  choices.reserve(search.candidates.size());
+  for (const Candidate& candidate : search.candidates) choices.push_back(in_words(candidate));
+  // Datasets of other lengths may stand beside those that the columns name.
+  if (search.candidates.size() > 1 && !columns.empty()) {
+    std::erase_if(search.candidates, [&](const Candidate& c) { return !may_have(c, columns); });
+  }
+  if (search.candidates.size() != 1) {
+    throw DataError(
+        where + " has several datasets that could be meant: " + listed(choices, 8) +
+        "; name one with data.dataset (of `data inspect`: --dataset), or in data.inputs "
+        "and data.targets only columns of equal length");
   }
   const Candidate& only = search.candidates.front();
   SeriesTable table = read_candidate(file, path, only, columns, content);
-  table.notes.insert(table.notes.begin(), path + ": read from " + only.path + ", " + only.shape);
+  const size_t parts = only.datasets.size();
+  table.notes.insert(table.notes.begin(),
+                     path + ": read from " + only.path + ", " + only.shape +
+                         (parts == 0 ? "" : " in each of " + std::to_string(parts) + " datasets"));
   return table;
 }
 

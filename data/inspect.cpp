@@ -84,6 +84,9 @@ void describe_series(const SeriesTable& table, FileInspection& result) {
   result.rows = table.rows();
   result.step_ns = regular_step(table.offsets, table.time);
   result.notes = table.notes;
+  for (const std::string& line : table.lost) {
+    result.notes.push_back(line + "; training refuses the column as it is");
+  }
   for (size_t s = 0; s < table.series.size(); ++s) {
     InspectedSeries series;
     series.name = table.series[s];

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "data/error.h"
+#include "data/frame_columns.h"
 #include "data/hdf5_dataset.h"
 #include "data/hdf5_file.h"
 #include "data/pandas_reader.h"
-#include "data/row_reader.h"
 
 namespace longship::data {
 namespace {
@@ -58,23 +58,6 @@ void check_levels(hid_t object, const std::string& where) {
       throw DataError(where + " has several levels of " +
                       (std::string(axis) == "axis0_variety" ? "columns" : "index") +
                       "; flatten them (reset_index) before writing");
-    }
-  }
-}
-
-// Puts a block's columns where the result wants them, as float32.
-void place_columns(const at::Tensor& values, const at::Tensor& block,
-                   const std::vector<std::string>& from, const std::vector<std::string>& to,
-                   const std::string& where) {
-  for (size_t i = 0; i < from.size(); ++i) {
-    const auto found = std::find(to.begin(), to.end(), from[i]);
-    if (found == to.end()) continue;
-    const at::Tensor stored = block.select(1, static_cast<int64_t>(i));
-    const at::Tensor placed = values.select(1, found - to.begin());
-    placed.copy_(stored);
-    if (placed.isinf().logical_and(at::isfinite(stored)).any().item<bool>()) {
-      throw DataError(where + ": column '" + from[i] +
-                      "' holds a value beyond the range of float32; scale the column");
     }
   }
 }
@@ -166,15 +149,19 @@ SeriesTable read_fixed_frame(hid_t file, const std::string& path, const std::str
   for (const Block& block : blocks) {
     if (!block.numbers || content == Content::kOutline) continue;
     const Hdf5Dataset dataset(file, path, block.values);
-    std::vector<int64_t> all(static_cast<size_t>(dataset.info().shape[1]));
-    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
-    at::Tensor values = read_rows(dataset, all);
-    if (!block.rows_first) values = values.t();
-    if (values.size(0) != rows || values.size(1) != static_cast<int64_t>(block.names.size())) {
+    const std::vector<int64_t> shape = {rows, static_cast<int64_t>(block.names.size())};
+    const std::vector<int64_t>& stored = dataset.info().shape;
+    if (block.rows_first ? stored != shape : stored != std::vector{shape[1], shape[0]}) {
       throw DataError(dataset.name() + " does not have " + std::to_string(rows) + " rows and " +
                       std::to_string(block.names.size()) + " columns as its names and index say");
     }
-    place_columns(table.values, values, block.names, table.columns, dataset.name());
+    if (block.rows_first) {
+      place_rows(table, dataset, block.names);
+    } else {
+      std::vector<double> values = dataset.read_doubles();
+      place_columns(table, at::from_blob(values.data(), stored, at::kDouble).t(), block.names,
+                    dataset.name());
+    }
   }
   table.offsets.push_back(rows);
   table.series = {std::filesystem::path(path).stem().string()};
@@ -298,8 +285,7 @@ SeriesTable read_frame_table(hid_t file, const std::string& path, const std::str
       return std::find(table.columns.begin(), table.columns.end(), name) != table.columns.end();
     });
     if (wanted && content == Content::kAll) {
-      place_columns(table.values, read_field(dataset, fields[i], rows), names[i], table.columns,
-                    dataset.name());
+      place_columns(table, read_field(dataset, fields[i], rows), names[i], dataset.name());
     }
     index_found = index_found || (fields[i].name == "index" && fields[i].element == H5T_INTEGER);
   }

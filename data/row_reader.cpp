@@ -6,8 +6,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "data/error.h"
+#include "data/number_text.h"
 
 namespace longship::data {
 namespace {
@@ -21,19 +23,22 @@ double unpack(double stored, const Packing& packing) {
   return stored * packing.scale + packing.offset;
 }
 
-float narrowed(double value, const Hdf5Dataset& dataset, int64_t row) {
-  const auto result = static_cast<float>(value);
-  if (std::isinf(result) && std::isfinite(value)) {
-    throw DataError(dataset.name() + ": row " + std::to_string(row) + " holds " +
-                    std::to_string(value) + ", beyond the range of float32; scale the column");
-  }
-  return result;
+// Whether float32 holds every number of a dataset as it is.
+bool held_exactly(const Hdf5DatasetInfo& info, const Packing& packing) {
+  if (packing.scale != 1 || packing.offset != 0) return false;
+  return info.type_class == H5T_FLOAT ? info.type_size <= 4 : info.type_size <= 2;
+}
+
+void check_range(float narrow, double value, const Hdf5Dataset& dataset, int64_t row) {
+  if (!std::isinf(narrow) || std::isinf(value)) return;
+  throw DataError(dataset.name() + ": row " + std::to_string(row) + " holds " + number_text(value) +
+                  ", beyond the range of float32; scale the column");
 }
 
 }  // namespace
 
 at::Tensor read_rows(const Hdf5Dataset& dataset, const std::vector<int64_t>& columns,
-                     const Packing& packing) {
+                     const Packing& packing, std::vector<Narrowing>* narrowings) {
   const Hdf5DatasetInfo& info = dataset.info();
   if (!info.is_number()) {
     throw DataError(dataset.name() + " holds " + info.type + ", not numbers");
@@ -50,8 +55,9 @@ at::Tensor read_rows(const Hdf5Dataset& dataset, const std::vector<int64_t>& col
 
   std::vector<int64_t> all(static_cast<size_t>(width));
   std::iota(all.begin(), all.end(), int64_t{0});
-  const bool exact = info.type_class == H5T_FLOAT && info.type_size <= 4;
-  const bool direct = exact && packing.identity() && columns == all;
+  const bool exact = held_exactly(info, packing);
+  const bool direct = info.type_class == H5T_FLOAT && exact && packing.identity() && columns == all;
+  std::vector<Narrowing> watched(columns.size());
   // Whole chunks at a time: a chunk that two blocks share would be decoded twice.
   const int64_t chunk = info.chunk.empty() ? 1 : info.chunk[shape.size() == 3 ? 1 : 0];
   const int64_t wanted = std::max<int64_t>(kBlockBytes / (8 * width), 1);
@@ -80,13 +86,18 @@ at::Tensor read_rows(const Hdf5Dataset& dataset, const std::vector<int64_t>& col
       dataset.read(H5T_NATIVE_DOUBLE, start, extent, buffer.data());
       for (int64_t row = 0; row < count; ++row) {
         for (int64_t i = 0; i < picked; ++i) {
-          const double stored =
-              buffer[static_cast<size_t>(row * width + columns[static_cast<size_t>(i)])];
-          here[row * picked + i] = narrowed(unpack(stored, packing), dataset, first + row);
+          const auto at = static_cast<size_t>(i);
+          const double value =
+              unpack(buffer[static_cast<size_t>(row * width + columns[at])], packing);
+          const float narrow = exact ? static_cast<float>(value)
+                                     : watched[at].narrow(value, sheet * rows + first + row);
+          check_range(narrow, value, dataset, first + row);
+          here[row * picked + i] = narrow;
         }
       }
     }
   }
+  if (narrowings != nullptr) *narrowings = std::move(watched);
   return result;
 }
 

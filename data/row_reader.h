@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/hdf5_dataset.h"
+#include "data/narrowing.h"
 
 namespace longship::data {
 
@@ -20,9 +21,10 @@ struct Packing {
 
 // Reads columns of a numeric dataset of shape (rows), (rows, columns) or (series, rows, columns)
 // block by block, so that no more than some MiB beside the result are held. Returns (rows,
-// columns.size()) or (series * rows, columns.size()) float32. Throws DataError; also for a value
+// columns.size()) or (series * rows, columns.size()) float32. `narrowings`, when given, gets one
+// entry a column that tells whether float32 holds its variation. Throws DataError; also for a value
 // beyond float32's range.
 at::Tensor read_rows(const Hdf5Dataset& dataset, const std::vector<int64_t>& columns,
-                     const Packing& packing = {});
+                     const Packing& packing = {}, std::vector<Narrowing>* narrowings = nullptr);
 
 }  // namespace longship::data

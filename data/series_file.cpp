@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -172,12 +173,20 @@ void check_room(const std::string& path, const SeriesTable& table) {
   constexpr uintmax_t kOverhead = uintmax_t{64} << 10;  // metadata, and a part of a chunk
   const uintmax_t needed = rows * (4 * columns + 8) * 101 / 100 + kOverhead;
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
-  const std::filesystem::space_info space = std::filesystem::space(folder, error);
-  if (!error && space.available < needed) {
+  const std::string folder = std::filesystem::absolute(path, error).parent_path().string();
+  struct statvfs space {};
+  if (error || ::statvfs(folder.c_str(), &space) != 0) return;
+  const uintmax_t free = uintmax_t{space.f_bavail} * space.f_frsize;
+  if (free < needed) {
     throw DataError(path + " cannot be written: it needs about " + std::to_string(needed) +
-                    " bytes and " + folder.string() + " has " + std::to_string(space.available) +
+                    " bytes and " + folder + " has " + std::to_string(free) +
                     " free; make room or name another folder");
+  }
+  // Some file systems have no fixed number of inodes and tell 0 of 0.
+  if (space.f_files > 0 && space.f_favail == 0) {
+    throw DataError(path + " cannot be written: " + folder + " has bytes free, " +
+                    std::to_string(free) +
+                    ", but no inode for another file; remove files or name another folder");
   }
 }
 
@@ -288,7 +297,11 @@ SeriesTable read_series_file(hid_t file, const std::string& path,
   const Hdf5Dataset values(file, path, "/values");
   values.check_readable();
   if (values.info().partly_written()) table.notes.push_back(values.unwritten_note());
-  if (content == Content::kAll) table.values = read_rows(values, picked);
+  if (content == Content::kAll) {
+    std::vector<Narrowing> narrowings;
+    table.values = read_rows(values, picked, {}, &narrowings);
+    list_lost(table, narrowings, table.columns, values.name());
+  }
   table.time = read_series_time(file, path, header);
   table.series = std::move(header.series);
   table.offsets = std::move(header.offsets);

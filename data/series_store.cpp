@@ -90,6 +90,15 @@ void tell_apart(std::vector<SeriesTable>& tables, const std::vector<std::string>
   }
 }
 
+void refuse_lost(const SeriesTable& table) {
+  if (table.lost.empty()) return;
+  const size_t more = table.lost.size() - 1;
+  throw DataError(table.lost.front() +
+                  (more == 0 ? "" : " (and of " + std::to_string(more) + " more columns)") +
+                  "; subtract an offset from the column or rescale it, or leave it out of "
+                  "data.inputs and data.targets");
+}
+
 }  // namespace
 
 std::string SeriesTable::place(size_t index) const {
@@ -162,6 +171,7 @@ SeriesTable read_series(const std::vector<std::string>& paths, const std::string
   std::vector<SeriesTable> tables;
   for (const std::string& file : files) {
     tables.push_back(read_series_from(file, dataset, columns));
+    refuse_lost(tables.back());
     if (tables.back().columns != tables.front().columns) {
       throw DataError(file + " has other columns (" + listed(tables.back().columns) + ") than " +
                       files.front() + " (" + listed(tables.front().columns) + ")");
@@ -190,6 +200,17 @@ SeriesTable read_series(const std::vector<std::string>& paths, const std::string
   }
   all.values = at::cat(values, 0);
   return all;
+}
+
+void list_lost(SeriesTable& table, const std::vector<Narrowing>& narrowings,
+               const std::vector<std::string>& names, const std::string& where) {
+  for (size_t i = 0; i < narrowings.size(); ++i) {
+    const auto change = narrowings[i].lost();
+    if (!change) continue;
+    table.lost.push_back(where + ": column '" + names[i] + "' has in rows " +
+                         std::to_string(change->row_before) + " and " +
+                         std::to_string(change->row) + " the values " + change->text());
+  }
 }
 
 std::vector<int64_t> find_columns(const std::vector<std::string>& available,

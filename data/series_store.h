@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "data/narrowing.h"
+
 namespace longship::data {
 
 // Several series over the same columns, in memory: rows of all series one after another, each in
@@ -19,6 +21,8 @@ struct SeriesTable {
   std::vector<int64_t> time;       // (rows) nanoseconds since 1970 UTC; empty when not known
   at::Tensor values;               // (rows, columns) float32, contiguous; NaN where missing
   std::vector<std::string> notes;  // one line each: what was recognised, left out, converted
+  // One line for each column whose variation float32 does not hold; who trains on it is refused.
+  std::vector<std::string> lost;
 
   int64_t rows() const { return offsets.back(); }
   int64_t series_count() const { return static_cast<int64_t>(series.size()); }
@@ -39,17 +43,22 @@ std::vector<std::string> expand_paths(const std::vector<std::string>& paths);
 // plain numeric datasets, NetCDF-4 variables, pandas frames. `dataset` names what to read in files
 // that are not Longship's; empty: the only candidate. A series' name gets its file's name in front
 // where two files have the same, and its path where the files' names are the same too. Throws
-// DataError.
+// DataError; also where float32 does not hold the variation of a column.
 SeriesTable read_series(const std::vector<std::string>& paths, const std::string& dataset,
                         const std::vector<std::string>& columns);
 
-// The same for one file, without expansion.
+// The same for one file, without expansion; columns that float32 does not hold are only listed.
 SeriesTable read_series_from(const std::string& path, const std::string& dataset,
                              const std::vector<std::string>& columns,
                              Content content = Content::kAll);
 // The same for who is inside guarded_hdf5() already.
 SeriesTable read_series_unguarded(const std::string& path, const std::string& dataset,
                                   const std::vector<std::string>& columns, Content content);
+
+// Lists the columns of a part of a table of which float32 loses the variation. `names`: of the
+// columns that were narrowed; `where`: file and dataset.
+void list_lost(SeriesTable& table, const std::vector<Narrowing>& narrowings,
+               const std::vector<std::string>& names, const std::string& where);
 
 // Positions of the wanted names (none wanted: of all). Throws DataError naming `where`, the nearest
 // name and what there is; also when a wanted name stands there twice.

@@ -41,6 +41,18 @@ class ArrayReaderTest : public Hdf5Test {
   std::vector<std::string> notes_;
 };
 
+TEST_F(ArrayReaderTest, ColumnsThatFloat32DoesNotHoldAreListed) {
+  std::vector<double> values;
+  for (int row = 0; row < 20; ++row) values.push_back(1e9 + row);
+  build([&](Hdf5Builder& file) {
+    file.numbers("/a", {20}, std::vector<double>(20, 1e9));
+    file.numbers("/b", {20}, values, H5T_STD_I64LE);
+  });
+  EXPECT_THAT(read("/b").lost, ElementsAre(HasSubstr("/b: column 'b' has in rows 0 and 1")));
+  EXPECT_THAT(read_columns({"/a", "/b"}).lost, ElementsAre(HasSubstr("/b: column 'b' has")));
+  EXPECT_THAT(read_columns({"/a", "/b"}, {"a"}).lost, IsEmpty());
+}
+
 TEST_F(ArrayReaderTest, NamesComeFromTheAttributeTheDatasetBesideOrTheArray) {
   const std::vector<double> values = {1, 2, 3, 4, 5, 6};
   build([&](Hdf5Builder& file) {

@@ -45,8 +45,8 @@ TEST_F(ForeignReaderTest, SeveralCandidatesAreListed) {
     file.group("/g");
     file.numbers("/g/y", {2, 1}, {4, 5});
   });
-  EXPECT_THAT(refusal(),
-              AllOf(HasSubstr("/x (3, 1)"), HasSubstr("/g/y (2, 1)"), HasSubstr("data.dataset")));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("/x (3, 1)"), HasSubstr("/g/y (2, 1)"),
+                               HasSubstr("name one with data.dataset")));
   EXPECT_THAT(numbers_of(read("g").values), ElementsAre(4, 5));
   EXPECT_THAT(numbers_of(read("/x").values), ElementsAre(1, 2, 3));
   EXPECT_THAT(refusal("/z"), HasSubstr("has no /z"));
@@ -79,11 +79,23 @@ TEST_F(ForeignReaderTest, DatasetsOfOneLengthAreColumnsOfOneSeries) {
   });
   EXPECT_THAT(numbers_of(read().values), ElementsAre(1, 4, 2, 5, 3, 6));
   EXPECT_THAT(read().notes, ElementsAre(HasSubstr("read from /, (3,) in each of 2 datasets")));
+}
+
+TEST_F(ForeignReaderTest, DatasetsOfSeveralLengthsAreListedAndChosenByTheirNames) {
   build([](Hdf5Builder& file) {
     file.numbers("/a", {3}, {1, 2, 3});
     file.numbers("/b", {2}, {4, 5});
+    file.numbers("/c", {3}, {6, 7, 8});
   });
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("/ (2,) in each of 1"), HasSubstr("/ (3,) in each of 1")));
+  const std::string all =
+      path_ +
+      " has several datasets that could be meant: /b (2,), /a, /c (3,); "
+      "name one with data.dataset (of `data inspect`: --dataset), or in data.inputs and "
+      "data.targets only columns of equal length";
+  EXPECT_EQ(refusal(), all);
+  EXPECT_THAT(numbers_of(read("/b").values), ElementsAre(4, 5));
+  EXPECT_THAT(numbers_of(read("", {"c", "a"}).values), ElementsAre(6, 1, 7, 2, 8, 3));
+  EXPECT_EQ(refusal("", {"a", "b"}), all);
 }
 
 TEST_F(ForeignReaderTest, AFileWithoutNumbersSaysWhatItHas) {

@@ -15,6 +15,22 @@ namespace {
 
 using ::testing::HasSubstr;
 
+TEST(InspectTest, StatisticsTellOfColumnsThatFloat32DoesNotHold) {
+  const TemporaryFolder folder;
+  {
+    Hdf5Builder file(folder.path("a.h5"));
+    std::vector<double> values;
+    for (int row = 0; row < 20; ++row) values.push_back(1e9 + row);
+    file.numbers("/x", {20}, values);
+  }
+  const FileInspection seen = inspect_file(folder.path("a.h5"), "", true);
+  EXPECT_TRUE(seen.readable);
+  EXPECT_EQ(seen.statistics.at(0).count, 20);
+  EXPECT_THAT(seen.notes, ::testing::Contains(::testing::AllOf(
+                              HasSubstr("/x: column 'x' has in rows 0 and 1 the values 1000000000"),
+                              HasSubstr("; training refuses the column as it is"))));
+}
+
 TEST(InspectTest, DescribesASeriesFileWithoutItsValues) {
   const TemporaryFolder folder;
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();

@@ -73,6 +73,40 @@ TEST_F(FixedFrameTest, BlocksMayHaveColumnsFirst) {
   EXPECT_THAT(numbers_of(read({"a", "c"}).values), ElementsAre(1, 2, 3, 4));
 }
 
+TEST_F(FixedFrameTest, OnlyColumnsThatAreReadMustFitFloat32) {
+  std::vector<double> values;
+  for (int row = 0; row < 20; ++row) {
+    values.push_back(row);
+    values.push_back(1.6e9 + row);
+  }
+  for (const bool rows_first : {true, false}) {
+    std::vector<double> stored = values;
+    if (!rows_first) {
+      for (size_t i = 0; i < 40; ++i) stored[i] = values[i % 20 * 2 + i / 20];
+    }
+    build([&](Hdf5Builder& file) {
+      file.group("/df");
+      file.number_attribute("/df", "nblocks", 2);
+      file.strings("/df/axis0", {"a", "b", "c"});
+      file.integers("/df/axis1", std::vector<int64_t>(20));
+      file.strings("/df/block0_items", {"a", "b"});
+      file.numbers("/df/block0_values",
+                   rows_first ? std::vector<hsize_t>{20, 2} : std::vector<hsize_t>{2, 20}, stored);
+      file.number_attribute("/df/block0_values", "transposed", rows_first ? 1 : 0);
+      file.strings("/df/block1_items", {"c"});
+      file.numbers("/df/block1_values", {20, 1}, std::vector<double>(20, 1e300));
+      file.number_attribute("/df/block1_values", "transposed", 1);
+    });
+    EXPECT_THAT(read({"b"}).lost,
+                ElementsAre(HasSubstr("/df/block0_values: column 'b' has in rows 0 and 1 the "
+                                      "values 1600000000 and 1600000001, which are both")));
+    const SeriesTable fits = read({"a"});
+    EXPECT_THAT(fits.lost, IsEmpty());
+    EXPECT_EQ(fits.values[19][0].item<float>(), 19);
+    EXPECT_THAT(refusal({"c"}), HasSubstr("1e+300, beyond the range of float32"));
+  }
+}
+
 TEST_F(FixedFrameTest, TheIndexIsTimeByItsKind) {
   const auto index_of = [&](const std::string& kind) {
     build_with([&](Hdf5Builder& file) {
@@ -213,9 +247,20 @@ TEST_F(FrameTableTest, NamesThatStandThereTwiceAreLeftOutOrRefused) {
 
 TEST_F(FrameTableTest, ValuesBeyondFloat32AreRefused) {
   build_table({{100, {1, 2}, 3}, {200, {4, 1e39}, 6}}, a_b_);
-  EXPECT_THAT(refusal(), HasSubstr("/df/table: column 'b' holds a value beyond the range of "
-                                   "float32"));
+  EXPECT_THAT(refusal(), HasSubstr("/df/table: row 1 of column 'b' holds 1e+39, beyond the range "
+                                   "of float32"));
   EXPECT_THAT(numbers_of(read({"a"}).values), ElementsAre(1, 4));
+}
+
+TEST_F(FrameTableTest, ColumnsThatFloat32DoesNotHoldAreListed) {
+  std::vector<TableRow> rows;
+  for (int32_t row = 0; row < 20; ++row) rows.push_back({row, {1.0 * row, 1e9 + row / 8.0}, row});
+  build_table(rows, a_b_);
+  EXPECT_THAT(read().lost,
+              ElementsAre(path_ + ": /df/table: column 'b' has in rows 0 and 1 the values " +
+                          "1000000000 and 1000000000.125, which are both 1000000000 in float32, " +
+                          "and most of its variation is lost so"));
+  EXPECT_THAT(read({"a", "n"}).lost, IsEmpty());
 }
 
 TEST_F(FrameTableTest, DatesAreNoNumbers) {

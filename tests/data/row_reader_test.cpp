@@ -97,8 +97,39 @@ TEST_F(RowReaderTest, BlocksJoinWithoutASeam) {
 
   values[2'099'999] = 1e39;
   write(H5T_IEEE_F64LE);
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("data.h5: /x: row 2099999 holds 99999"),
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("data.h5: /x: row 2099999 holds 1e+39"),
                                HasSubstr("beyond the range of float32")));
+}
+
+TEST_F(RowReaderTest, ColumnsThatFloat32DoesNotHoldAreTold) {
+  std::vector<double> values;
+  for (int row = 0; row < 40; ++row) {
+    values.push_back(row);
+    values.push_back(1'600'000'000 + row);
+  }
+  for (const hid_t type : {H5T_IEEE_F64BE, H5T_STD_I64LE, H5T_STD_I32LE, H5T_IEEE_F32LE}) {
+    build([&](Hdf5Builder& file) { file.numbers("/x", {40, 2}, values, type); });
+    const Hdf5Handle file = open();
+    std::vector<Narrowing> narrowings;
+    read_rows(Hdf5Dataset(file.get(), path_, "/x"), {1, 0}, {}, &narrowings);
+    ASSERT_EQ(narrowings.size(), 2U);
+    // What was lost before it came into the file is not told.
+    EXPECT_EQ(narrowings[0].lost().has_value(), type != H5T_IEEE_F32LE);
+    EXPECT_FALSE(narrowings[1].lost());
+  }
+  // Small integers, unpacked to large numbers.
+  values.resize(40);
+  for (int row = 0; row < 40; ++row) values[static_cast<size_t>(row)] = row;
+  build([&](Hdf5Builder& file) { file.numbers("/x", {40}, values, H5T_STD_I16LE); });
+  const Hdf5Handle file = open();
+  const Hdf5Dataset dataset(file.get(), path_, "/x");
+  std::vector<Narrowing> narrowings;
+  Packing packing;
+  read_rows(dataset, {0}, packing, &narrowings);
+  EXPECT_FALSE(narrowings[0].lost());
+  packing.offset = 1e9;
+  read_rows(dataset, {0}, packing, &narrowings);
+  EXPECT_TRUE(narrowings[0].lost());
 }
 
 TEST_F(RowReaderTest, WhatHoldsNoNumbersIsNamed) {

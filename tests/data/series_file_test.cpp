@@ -120,6 +120,18 @@ TEST_F(SeriesFileTest, ADiskWithoutRoomIsToldBeforeAnythingIsWritten) {
   write_series_file(folder_.path("disk/fits.h5"), table, false);
 }
 
+TEST_F(SeriesFileTest, AFileSystemWithRoomForNoFileIsTold) {
+  // The folder itself is one of the two.
+  const tests::SmallDisk disk(folder_.path("disk"), "size=1m,nr_inodes=2");
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a small tmpfs is not permitted here";
+  const std::string path = folder_.path("disk/data.h5");
+  write_series_file(path, make_table({{{1}}}), false);
+  EXPECT_THAT(message_of<DataError>([&] { write_series_file(path, make_table({{{2}}}), true); }),
+              ::testing::AllOf(HasSubstr(path + " cannot be written: " + folder_.path("disk") +
+                                         " has bytes free, "),
+                               HasSubstr(", but no inode for another file; remove files or name")));
+}
+
 TEST_F(SeriesFileTest, StartAndStepReplaceStamps) {
   {
     Hdf5Builder file(path_);

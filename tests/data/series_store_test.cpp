@@ -8,6 +8,7 @@
 
 #include "data/error.h"
 #include "data/series_file.h"
+#include "hdf5_builder.h"
 #include "test_files.h"
 
 namespace longship::data {
@@ -75,6 +76,35 @@ TEST_F(SeriesStoreTest, FilesMustBeAlike) {
   write_series_file(folder_.path("c.h5"), make_table({{{1}}}, 10), true);
   EXPECT_THAT(message_of<DataError>([&] { read_series({folder_.path("")}, "", {}); }),
               HasSubstr("c.h5 has other columns"));
+}
+
+TEST_F(SeriesStoreTest, AColumnThatFloat32DoesNotHoldIsRefusedWhenItIsUsed) {
+  std::vector<double> values;
+  for (int row = 0; row < 20; ++row) {
+    values.insert(values.end(), {1.6e9 + row, 1.0 * row, 1e-50 * row});
+  }
+  const std::string path = folder_.path("wide.h5");
+  {
+    Hdf5Builder file(path);
+    file.numbers("/x", {20, 3}, values);
+    file.strings_attribute("/x", "columns", {"seconds", "a", "tiny"});
+  }
+  const auto refusal = [&](const std::vector<std::string>& columns) {
+    return message_of<DataError>([&] { read_series({path}, "x", columns); });
+  };
+  EXPECT_EQ(refusal({"a", "seconds"}),
+            path +
+                ": /x: column 'seconds' has in rows 0 and 1 the values 1600000000 and "
+                "1600000001, which are both 1600000000 in float32, and most of its variation is "
+                "lost so; subtract an offset from the column or rescale it, or leave it out of "
+                "data.inputs and data.targets");
+  EXPECT_THAT(refusal({"tiny"}), HasSubstr("column 'tiny' has in rows 0 and 1 the values 0 and "
+                                           "1e-50, which are both 0 in float32"));
+  EXPECT_THAT(refusal({}), HasSubstr("is lost so (and of 1 more columns); subtract"));
+  EXPECT_THAT(numbers_of(read_series({path}, "x", {"a"}).values).back(), 19);
+  // Who only looks at it is told.
+  EXPECT_THAT(read_series_from(path, "x", {}).lost,
+              ElementsAre(HasSubstr("'seconds'"), HasSubstr("'tiny'")));
 }
 
 TEST_F(SeriesStoreTest, ATextFileIsSentToDataImport) {

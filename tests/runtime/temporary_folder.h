@@ -31,12 +31,12 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// A file system of one MiB, mounted where the user may do so.
+// A file system of one MiB, or of other limits that tmpfs knows, mounted where the user may do so.
 class SmallDisk {
  public:
-  explicit SmallDisk(const std::string& path) : path_(path) {
+  explicit SmallDisk(const std::string& path, const char* limits = "size=1m") : path_(path) {
     std::filesystem::create_directory(path);
-    mounted_ = ::mount("none", path.c_str(), "tmpfs", 0, "size=1m") == 0;
+    mounted_ = ::mount("none", path.c_str(), "tmpfs", 0, limits) == 0;
   }
   ~SmallDisk() {
     if (mounted_) ::umount(path_.c_str());

@@ -182,6 +182,18 @@ class Errors(unittest.TestCase):
         self.expect(config, harness.INPUT, "pressure", "x1")
         self.assert_nothing_written(config)
 
+    def test_column_that_float32_does_not_hold(self):
+        rows = range(600)
+        with h5py.File(self.folder / "plain.h5", "w") as file:
+            file["rows"] = [[1e9 + row / 128, row % 24, 1e-50 * row] for row in rows]
+            file["rows"].attrs["columns"] = ["level", "hour", "tiny"]
+        path = str(self.folder / "plain.h5")
+        for name in ("level", "tiny"):
+            data = {"path": path, "inputs": ["hour", name], "targets": ["hour"]}
+            config = self.configure(data=data)
+            self.expect(config, harness.INPUT, path, "/rows", f"'{name}'", "rows 0 and 1", "offset")
+            self.assert_nothing_written(config)
+
     def test_fewer_windows_than_ranks(self):
         # 140 training rows hold two windows of 139.
         config = self.configure(data={"window": 137})
