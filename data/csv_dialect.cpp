@@ -89,14 +89,15 @@ bool may_be_thousands(std::string_view cell, char mark) {
   return at >= 1 && at <= 3 && cell.size() - at == 4 && cell.front() != '0';
 }
 
-char recognise_decimal(const std::string& path, char delimiter, int64_t skip_lines) {
+char recognise_decimal(const std::string& path, char delimiter, int64_t skip_lines,
+                       bool no_header) {
   CsvReader reader(path, delimiter, skip_lines);
   std::string comma_place;
   std::string comma_text;
   std::string point_place;
   std::string point_text;
   bool sure = false;  // a comma that cannot group thousands
-  reader.next();
+  if (!no_header) reader.next();
   for (int record = 0; record < kSampleRecords && reader.next(); ++record) {
     for (const std::string_view cell : reader.fields()) {
       if (has_decimal(cell, ',')) {
@@ -129,10 +130,11 @@ char recognise_decimal(const std::string& path, char delimiter, int64_t skip_lin
 }  // namespace
 
 CsvDialect recognise_dialect(const std::string& path, char delimiter, char decimal,
-                             int64_t skip_lines) {
+                             int64_t skip_lines, bool no_header) {
   CsvDialect dialect;
   dialect.delimiter = delimiter != 0 ? delimiter : recognise_delimiter(path, skip_lines);
-  dialect.decimal = decimal != 0 ? decimal : recognise_decimal(path, dialect.delimiter, skip_lines);
+  dialect.decimal =
+      decimal != 0 ? decimal : recognise_decimal(path, dialect.delimiter, skip_lines, no_header);
   return dialect;
 }
 

@@ -1,11 +1,7 @@
 #include "data/csv_header.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <iterator>
 #include <string_view>
-#include <utility>
 
 #include "data/error.h"
 #include "data/series_store.h"
@@ -14,34 +10,70 @@
 namespace longship::data {
 namespace {
 
-constexpr int kSampleRecords = 100;
+constexpr size_t kShown = 6;  // cells and names in a message
 
 std::string numbered_column(size_t position) {
   std::string name = "column_";
   return name += std::to_string(position + 1);
 }
 
-// A header whose every cell is a value, and one of them no whole number, is a row of data.
-bool holds_data(const std::vector<std::string>& names, const CellParser& cells) {
-  bool not_whole = false;
-  for (const std::string& name : names) {
+// A first record without a single name: numbers, stamps and missing values. An empty cell in front
+// of whole numbers is a header that pandas writes, of an index without a name and columns without
+// names.
+bool holds_data(const std::vector<std::string_view>& fields, const CellParser& cells) {
+  bool whole = true;
+  bool values = false;
+  for (size_t i = 0; i < fields.size(); ++i) {
     double value = 0;
-    const bool stamp = parse_stamp(name).has_value();
-    if (!stamp && cells.parse(name, value) != CellKind::kNumber) return false;
-    not_whole = not_whole || stamp || name.find(cells.decimal()) != std::string::npos;
+    const bool stamp = parse_stamp(fields[i]).has_value();
+    const CellKind kind = stamp ? CellKind::kText : cells.parse(fields[i], value);
+    if (!stamp && kind != CellKind::kNumber && kind != CellKind::kMissing) return false;
+    values = values || stamp || kind == CellKind::kNumber;
+    const bool leading = i == 0 && fields[i].empty();
+    whole = whole && !stamp && (kind == CellKind::kNumber || leading) &&
+            fields[i].find(cells.decimal()) == std::string_view::npos;
   }
-  return not_whole;
+  return values && !(whole && fields.front().empty());
+}
+
+// 0, 1, 2, 3, ...: the names that pandas gives columns without names. In a shorter line they may as
+// well be values.
+bool numbers_columns(const std::vector<std::string_view>& fields) {
+  constexpr size_t kLeast = 4;
+  if (fields.size() < kLeast) return false;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i] != std::to_string(i)) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-CsvHeader::CsvHeader(CsvReader& reader, const CellParser& cells) : path_(reader.path()) {
+CsvHeader::CsvHeader(CsvReader& reader, const CellParser& cells, bool no_header)
+    : path_(reader.path()), no_header_(no_header) {
   if (!reader.next()) throw DataError(path_ + " is empty; it needs a header and rows");
-  names_.assign(reader.fields().begin(), reader.fields().end());
-  if (holds_data(names_, cells)) {
-    throw DataError(reader.place() + ": the first row holds data ('" + shown(names_.front()) +
-                    "'), not names; put a header row with the names of the columns in front");
+  place_ = reader.place();
+  const std::vector<std::string_view>& fields = reader.fields();
+  if (no_header) {
+    for (size_t i = 0; i < fields.size(); ++i) {
+      std::string name = "c";
+      names_.push_back(name += std::to_string(i));
+    }
+    reader.repeat();
+    return;
   }
+  if (numbers_columns(fields)) {
+    notes_.push_back(place_ +
+                     ": the first line, 0, 1, 2, 3, ..., is taken as the names of columns");
+  } else if (holds_data(fields, cells)) {
+    std::vector<std::string> texts;
+    for (const std::string_view field : fields) texts.push_back("'" + shown(field) + "'");
+    throw DataError(place_ + ": the first line holds values, not names: " + listed(texts, kShown) +
+                    "; put a line with the names of the columns in front, or give --no-header to "
+                    "call them c0, c1, ... (--skip-lines 1 --no-header where these are numbers of "
+                    "the columns)");
+  }
+  names_.assign(fields.begin(), fields.end());
   last_unnamed_ = names_.size() > 1 && names_.back().empty();
   for (size_t i = 0; i < names_.size(); ++i) {
     if (names_[i].empty()) names_[i] = numbered_column(i);
@@ -60,7 +92,7 @@ void CsvHeader::check_width(const CsvReader& reader) {
       names_.pop_back();
       notes_.push_back(path_ +
                        ": the header ends in a delimiter; the empty name behind it is dropped");
-    } else if (names_.size() == 1 && found > 1) {
+    } else if (names_.size() == 1 && found > 1 && !no_header_) {
       throw DataError(reader.place() + ": " + std::to_string(found) +
                       " fields, but the first line, '" + shown(names_.front()) +
                       "', has 1; if that is a title above the header, give "
@@ -72,17 +104,23 @@ void CsvHeader::check_width(const CsvReader& reader) {
   if (found == expected && (!ends || reader.fields().back().empty())) return;
   throw DataError(reader.place() + ": " + std::to_string(found) + " fields found, " +
                   std::to_string(expected) + " expected" +
-                  (ends ? " with the last one empty, as in the first row" : " as in the header") +
+                  (ends         ? " with the last one empty, as in the first row"
+                   : no_header_ ? " as in the first line"
+                                : " as in the header") +
                   "; repair the row, or quote a field that holds the delimiter");
 }
 
 std::optional<size_t> CsvHeader::find(const std::string& name) const {
   const auto first = std::find(names_.begin(), names_.end(), name);
   if (first == names_.end()) return std::nullopt;
-  return static_cast<size_t>(find_columns(names_, {name}, path_).front());
+  return require(name);
 }
 
 size_t CsvHeader::require(const std::string& name) const {
+  const auto first = std::find(names_.begin(), names_.end(), name);
+  if (first != names_.end() && repeated(static_cast<size_t>(first - names_.begin()))) {
+    throw DataError(repetition(name) + "; give each column its own name, or leave these out");
+  }
   return static_cast<size_t>(find_columns(names_, {name}, path_).front());
 }
 
@@ -90,77 +128,13 @@ bool CsvHeader::repeated(size_t position) const {
   return std::count(names_.begin(), names_.end(), names_[position]) > 1;
 }
 
-bool usual_time_name(const std::string& name) {
-  // The last two lines are German and French.
-  static constexpr std::array<std::string_view, 20> kNames = {
-      "time",      "date",       "datetime", "timestamp", "ds",         "date_time",   "time_hour",
-      "index",     "week",       "datum",    "zeit",      "uhrzeit",    "zeitstempel", "zeitpunkt",
-      "datumzeit", "datum_zeit", "heure",    "jour",      "horodatage", "date_heure"};
-  std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::find(kNames.begin(), kNames.end(), lower) != kNames.end();
-}
-
-std::optional<std::string> recognise_time_column(const std::string& path, char delimiter,
-                                                 const CsvImportOptions& options,
-                                                 const CellParser& cells) {
-  CsvReader reader(path, delimiter, options.skip_lines);
-  CsvHeader header(reader, cells);
-  struct Seen {
-    int cells = 0;          // that are not missing
-    int stamps = 0;         // of those, that are times
-    std::string first_bad;  // place and text of the first one that is none
-  };
-  std::vector<Seen> seen(header.names().size());
-  for (int record = 0; record < kSampleRecords && reader.next(); ++record) {
-    header.check_width(reader);
-    for (size_t i = 0; i < header.names().size(); ++i) {
-      double value = 0;
-      const std::string_view cell = reader.fields()[i];
-      if (cells.parse(cell, value) == CellKind::kMissing) continue;
-      const bool stamp = options.time_format.empty()
-                             ? parse_stamp(cell).has_value()
-                             : parse_by_format(cell, options.time_format).has_value();
-      ++seen[i].cells;
-      seen[i].stamps += stamp ? 1 : 0;
-      if (!stamp && seen[i].first_bad.empty()) {
-        seen[i].first_bad = reader.place() + ", column '" + header.names()[i] + "': '" +
-                            std::string(cell.substr(0, 40)) + "'";
-      }
-    }
+std::string CsvHeader::repetition(const std::string& name) const {
+  std::vector<std::string> positions;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (names_[i] == name) positions.push_back(std::to_string(i + 1));
   }
-  std::vector<std::string> candidates;
-  for (size_t i = 0; i < header.names().size(); ++i) {
-    const bool usable = seen[i].stamps > 0 && seen[i].stamps == seen[i].cells &&
-                        header.names()[i] != options.series_column;
-    if (usable && std::find(options.columns.begin(), options.columns.end(), header.names()[i]) ==
-                      options.columns.end()) {
-      candidates.push_back(header.names()[i]);
-    }
-  }
-  if (candidates.size() > 1) {
-    std::vector<std::string> usual;
-    std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(usual), usual_time_name);
-    if (usual.size() != 1) {
-      throw DataError(path + ": the time may be in " + listed(candidates) + "; give --time-column");
-    }
-    candidates = std::move(usual);
-  }
-  if (!candidates.empty()) return candidates.front();
-  // A column of times with a slip in it must not be left out without a word.
-  for (const Seen& column : seen) {
-    if (2 * column.stamps > column.cells && column.stamps < column.cells) {
-      throw DataError(column.first_bad +
-                      " is no time, though most cells of the column are; correct "
-                      "it, or name another column by --time-column");
-    }
-  }
-  if (!options.time_format.empty()) {
-    throw DataError(path + ": no column holds times of --time-format '" + options.time_format +
-                    "'; correct it, or give --time-column");
-  }
-  return std::nullopt;
+  return place_ + ": the header has the name '" + name + "' more than once, at positions " +
+         listed(positions);
 }
 
 }  // namespace longship::data

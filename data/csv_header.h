@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "data/csv_cell.h"
-#include "data/csv_import.h"
 #include "data/csv_reader.h"
 
 namespace longship::data {
@@ -15,7 +14,9 @@ namespace longship::data {
 class CsvHeader {
  public:
   // Reads the header. Throws DataError for a file without one or whose first record holds data.
-  CsvHeader(CsvReader& reader, const CellParser& cells);
+  // With `no_header` the first record, which stays to be read, tells the count of columns, and they
+  // are called c0, c1, ...
+  CsvHeader(CsvReader& reader, const CellParser& cells, bool no_header = false);
 
   // Checks the count of fields of the current record. One empty field too many is accepted when
   // every record ends in a delimiter, one too few when only the header does. Throws DataError.
@@ -28,24 +29,18 @@ class CsvHeader {
   // Position of a name; throws DataError with the nearest one when absent.
   size_t require(const std::string& name) const;
   bool repeated(size_t position) const;
+  // "FILE:1: the header has the name 'a' more than once, at positions 2, 3".
+  std::string repetition(const std::string& name) const;
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   std::string path_;
+  std::string place_;
+  bool no_header_ = false;
   std::vector<std::string> names_;
   std::vector<std::string> notes_;
   bool last_unnamed_ = false;
   enum class Ends { kUnknown, kEven, kRowsEndInDelimiter } ends_ = Ends::kUnknown;
 };
-
-// The time column by the first records: the only one whose cells are all stamps, or the only one of
-// those that has a usual name. Nothing when there is none. Throws DataError when several could be
-// it.
-std::optional<std::string> recognise_time_column(const std::string& path, char delimiter,
-                                                 const CsvImportOptions& options,
-                                                 const CellParser& cells);
-
-// Whether a column is usually called so when it holds the time.
-bool usual_time_name(const std::string& name);
 
 }  // namespace longship::data

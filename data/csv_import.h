@@ -9,9 +9,12 @@
 
 namespace longship::data {
 
+// As the time column: the rows are taken without time.
+inline constexpr const char* kNoTimeColumn = "none";
+
 // What the user says about CSV files; what is empty or 0 is recognised.
 struct CsvImportOptions {
-  std::string time_column;
+  std::string time_column;    // kNoTimeColumn: none, even where one is recognised
   std::string series_column;  // long format: rows of several series, told apart by this column
   std::vector<std::string> columns;  // to take, in this order; empty: every column of numbers
   char delimiter = 0;
@@ -20,7 +23,8 @@ struct CsvImportOptions {
   std::string time_zone;                                   // of stamps without one; UTC when empty
   std::optional<std::vector<std::string>> missing_values;  // instead of default_missing_values()
   int64_t skip_lines = 0;                                  // lines before the header
-  bool strict = false;  // refuse unsorted or repeated rows, holes and irregular steps
+  bool no_header = false;  // the first record holds values; columns are called c0, c1, ...
+  bool strict = false;     // refuse unsorted or repeated rows, holes and irregular steps
 };
 
 // A stretch of absent rows.

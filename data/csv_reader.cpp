@@ -153,6 +153,10 @@ void CsvReader::read_record() {
 }
 
 bool CsvReader::next() {
+  if (repeat_) {
+    repeat_ = false;
+    return true;
+  }
   while (peek() != kEnd) {
     record_line_ = line_;
     const int64_t offset = buffer_offset_ + static_cast<int64_t>(at_);

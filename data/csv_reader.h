@@ -20,6 +20,8 @@ class CsvReader {
   // Reads the next record. False at the end. Throws DataError naming file and line: a quoted field
   // that does not end or has text behind it, bytes that are not UTF-8 (with their offset).
   bool next();
+  // Lets the following next() give the current record once more.
+  void repeat() { repeat_ = true; }
 
   // Of the current record, valid until the next call; blanks around unquoted fields are removed.
   const std::vector<std::string_view>& fields() const { return fields_; }
@@ -48,6 +50,7 @@ class CsvReader {
 
   std::string path_;
   char delimiter_;
+  bool repeat_ = false;
   std::ifstream stream_;
   std::string buffer_;
   size_t at_ = 0;              // in the buffer

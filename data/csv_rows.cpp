@@ -3,19 +3,16 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "data/error.h"
+#include "data/time_format.h"
 
 namespace longship::data {
 namespace {
-
-// From here on float32 does not hold every whole number.
-constexpr double kExactWhole = 16'777'216;
 
 const std::vector<std::string>& missing_values(const CsvImportOptions& options) {
   return options.missing_values ? *options.missing_values : default_missing_values();
@@ -31,38 +28,40 @@ std::string CsvRows::place(int64_t row) const {
 
 CsvCollector::CsvCollector(const std::vector<std::string>& paths, const CsvImportOptions& options)
     : options_(options),
-      dialect_(
-          recognise_dialect(paths.front(), options.delimiter, options.decimal, options.skip_lines)),
+      dialect_(recognise_dialect(paths.front(), options.delimiter, options.decimal,
+                                 options.skip_lines, options.no_header)),
       cells_(dialect_.decimal, missing_values(options)),
-      time_name_(options.time_column.empty()
-                     ? recognise_time_column(paths.front(), dialect_.delimiter, options, cells_)
-                     : std::optional(options.time_column)),
-      time_(options.time_format, options.time_zone, !options.time_column.empty()) {}
+      time_choice_(choose_time_column(paths.front(), dialect_.delimiter, options, cells_)),
+      time_(time_choice_ ? time_choice_->format : options.time_format, options.time_zone,
+            !options.time_column.empty()) {}
 
 // The columns of values, decided by the first file: those asked for, or all that may hold numbers.
 void CsvCollector::choose_columns(const CsvHeader& header) {
+  const auto take = [&](const std::string& name, bool requested) {
+    CsvColumn column;
+    column.name = name;
+    column.requested = requested;
+    column.may_be_time = !time_choice_ && options_.time_column != kNoTimeColumn;
+    columns_.push_back(column);
+  };
   for (const std::string& name : options_.columns) {
     header.require(name);
-    Column column;
-    column.name = name;
-    column.requested = true;
-    columns_.push_back(column);
+    take(name, true);
   }
   if (!columns_.empty()) return;
-  std::vector<std::string> repeated;
+  std::set<std::string> repeated;
   for (size_t i = 0; i < header.names().size(); ++i) {
     const std::string& name = header.names()[i];
-    if (name == time_name_ || name == options_.series_column) continue;
-    if (header.repeated(i)) {
-      repeated.push_back("'" + name + "' at position " + std::to_string(i + 1));
-      continue;
+    const bool time = time_choice_ && name == time_choice_->name;
+    if (time || name == options_.series_column) continue;
+    if (!header.repeated(i)) {
+      take(name, false);
+    } else if (repeated.insert(name).second) {
+      repeated_.push_back(header.repetition(name));
     }
-    Column column;
-    column.name = name;
-    columns_.push_back(column);
   }
-  if (!repeated.empty()) {
-    notes_.push_back("left out, because the name stands there more than once: " + listed(repeated));
+  for (const std::string& repetition : repeated_) {
+    notes_.push_back(repetition + "; they are left out, give each column its own name");
   }
 }
 
@@ -74,14 +73,14 @@ int32_t CsvCollector::series_index(const std::string& name) {
 }
 
 void CsvCollector::add_file(const std::string& path) {
-  const CsvDialect dialect =
-      recognise_dialect(path, options_.delimiter, options_.decimal, options_.skip_lines);
+  const CsvDialect dialect = recognise_dialect(path, options_.delimiter, options_.decimal,
+                                               options_.skip_lines, options_.no_header);
   if (dialect.delimiter != dialect_.delimiter || dialect.decimal != dialect_.decimal) {
     throw DataError(path + " is written with another delimiter or decimal mark than " +
                     rows_.files.front() + "; import it alone, or give --delimiter and --decimal");
   }
   CsvReader reader(path, dialect_.delimiter, options_.skip_lines);
-  CsvHeader header(reader, cells_);
+  CsvHeader header(reader, cells_, options_.no_header);
   if (!reader.next()) {
     throw DataError(path +
                     " has a header and no rows of data; training needs at least one window of "
@@ -114,8 +113,8 @@ void CsvCollector::add_file(const std::string& path) {
 
 CsvCollector::Layout CsvCollector::layout_of(const CsvHeader& header) {
   Layout layout;
-  for (const Column& column : columns_) layout.values.push_back(header.require(column.name));
-  if (time_name_) layout.time = header.require(*time_name_);
+  for (const CsvColumn& column : columns_) layout.values.push_back(header.require(column.name));
+  if (time_choice_) layout.time = header.require(time_choice_->name);
   if (!options_.series_column.empty()) layout.series = header.require(options_.series_column);
   std::map<std::string, std::vector<size_t>> others;
   for (size_t i = 0; i < header.names().size(); ++i) {
@@ -133,61 +132,13 @@ CsvCollector::Layout CsvCollector::layout_of(const CsvHeader& header) {
   return layout;
 }
 
-float CsvCollector::value_of(Column& column, std::string_view cell, const CsvReader& reader) {
-  constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
-  if (column.state == Column::State::kText) return kMissing;
-  double value = 0;
-  const CellKind kind = cells_.parse(cell, value);
-  if (kind == CellKind::kMissing) {
-    ++column.missing;
-    return kMissing;
-  }
-  if (kind == CellKind::kNumber) {
-    column.state = Column::State::kNumbers;
-    const auto narrow = static_cast<float>(value);
-    if (std::isinf(value)) ++column.infinite;
-    if (std::isinf(narrow) && std::isfinite(value)) {
-      throw DataError(reader.place() + ", column '" + column.name + "': " + shown(cell) +
-                      " is beyond the range of float32; scale the column");
-    }
-    column.rounded = column.rounded || (std::abs(value) > kExactWhole && std::isfinite(value) &&
-                                        value == std::floor(value) && double{narrow} != value);
-    return narrow;
-  }
-  // A column that starts with text holds text. Anything else that is no number is a fault, not
-  // text.
-  const bool text_column =
-      column.state == Column::State::kUnknown && kind == CellKind::kText && !column.requested;
-  if (text_column) {
-    column.state = Column::State::kText;
-    column.text_place = reader.place();
-    column.text = shown(cell);
-    return kMissing;
-  }
-  const std::string what =
-      reader.place() + ", column '" + column.name + "': '" + shown(cell) + "' is ";
-  if (const auto format = likely_time_format(cell)) {
-    throw DataError(what + "no number but may be a date; if the column is the time, give " +
-                    "--time-column '" + column.name + "' and --time-format '" + *format +
-                    "', else repair it or choose other --columns");
-  }
-  if (kind == CellKind::kNumberLike) {
-    throw DataError(
-        what + "no plain number with the decimal mark " + cells_.decimal() +
-        " (percent and currency signs and marks that group thousands are not read); remove "
-        "them, give --decimal, or choose other --columns");
-  }
-  throw DataError(what +
-                  "not a number; repair it, add it to --missing-values, or choose other --columns");
-}
-
 void CsvCollector::add_row(const CsvReader& reader, const Layout& layout) {
   const std::vector<std::string_view>& fields = reader.fields();
   uint64_t hash = 0;
   for (size_t i = 0; i < columns_.size(); ++i) {
     const std::string_view cell = fields[layout.values[i]];
-    rows_.values.push_back(value_of(columns_[i], cell, reader));
-    if (columns_[i].state == Column::State::kText) {
+    rows_.values.push_back(columns_[i].value_of(cell, cells_, reader, rows_.rows()));
+    if (columns_[i].state == CsvColumn::State::kText) {
       hash = XXH3_64bits_withSeed(cell.data(), cell.size(), hash + i + 1);
     }
   }
@@ -197,7 +148,14 @@ void CsvCollector::add_row(const CsvReader& reader, const Layout& layout) {
   }
   rows_.other_hash.push_back(hash);
   if (layout.time) {
-    rows_.time.push_back(time_.parse(fields[*layout.time], reader.place()));
+    const std::string_view cell = fields[*layout.time];
+    double value = 0;
+    if (cells_.parse(cell, value) == CellKind::kMissing) {
+      throw DataError(reader.place() + ": the time, column '" + time_choice_->name +
+                      "', is missing ('" + shown(cell) +
+                      "'), and a row without time has no place; fill it in or remove the row");
+    }
+    rows_.time.push_back(time_.parse(cell, reader.place()));
     settle_day_first();
   }
   int32_t series = layout.file_series;
@@ -219,29 +177,66 @@ void CsvCollector::settle_day_first() {
   std::copy(turned.begin(), turned.end(), rows_.time.begin());
 }
 
-CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& notes) {
+void CsvCollector::check_time() const {
   if (time_.order() == TimeColumn::Order::kUnproved) {
-    throw DataError(rows_.files.front() + ": every day in '" + *time_name_ +
-                    "' is 12 or less, so day and month cannot be told apart; give --time-format "
-                    "%m/%d/%Y or %d/%m/%Y");
+    const auto format = [&](const char* date) {
+      return "'" + format_with_clock(time_.first_text(), date).value_or(date) + "'";
+    };
+    throw DataError(rows_.files.front() + ": every day in '" + time_choice_->name +
+                    "' is 12 or less, so day and month cannot be told apart; give --time-format " +
+                    format("%m/%d/%Y") + " or " + format("%d/%m/%Y"));
   }
-  if (const auto number = time_.date_like_number()) {
-    throw DataError(rows_.files.front() + ": every number in '" + *time_name_ + "', such as " +
-                    *number + ", may be a date or seconds since 1970; give --time-format " +
-                    *likely_time_format(*number) + " or epoch-s");
+  for (const CsvColumn& column : columns_) {
+    if (column.state == CsvColumn::State::kText && column.time.mostly_time()) column.time.refuse();
   }
+}
+
+// How the time was read, or why there is none.
+void CsvCollector::note_time(const std::vector<size_t>& kept) {
+  if (!time_choice_) {
+    const bool none = options_.time_column == kNoTimeColumn;
+    notes_.push_back(
+        std::string(none ? "no time column is wanted" : "no time column was recognised") +
+        ": rows are taken in the order of the file");
+    for (const size_t i : kept) {
+      if (none || !usual_time_name(columns_[i].name)) continue;
+      notes_.push_back(
+          "column '" + columns_[i].name +
+          "' holds numbers and is taken as values; if it is the time, give --time-column "
+          "and --time-format");
+    }
+    return;
+  }
+  if (time_choice_->calendar) {
+    notes_.push_back("numbers in '" + time_choice_->name + "' are taken as times of the format " +
+                     time_choice_->format);
+  }
+  if (!time_.epoch_unit().empty()) {
+    notes_.push_back("numbers in '" + time_choice_->name + "' are taken as " + time_.epoch_unit() +
+                     " since 1970");
+  } else if (time_.without_zone()) {
+    notes_.push_back("times without a zone are taken as " +
+                     (options_.time_zone.empty() ? std::string("UTC") : options_.time_zone));
+  }
+}
+
+CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& notes) {
+  check_time();
   std::vector<size_t> kept;
   std::vector<std::string> text;
   std::vector<std::string> empty;
   std::vector<std::string> rounded;
   for (size_t i = 0; i < columns_.size(); ++i) {
-    const Column& column = columns_[i];
-    if (column.state == Column::State::kText) {
+    const CsvColumn& column = columns_[i];
+    if (column.state == CsvColumn::State::kText) {
       text.push_back("'" + column.name + "' ('" + column.text + "' at " + column.text_place + ")");
       rows_.other_columns.push_back(column.name);
-    } else if (column.state == Column::State::kUnknown && !column.requested) {
+    } else if (column.state == CsvColumn::State::kUnknown && !column.requested) {
       empty.push_back("'" + column.name + "'");
     } else {
+      if (const auto change = column.narrowing.lost()) {
+        column.refuse_lost(*change, rows_.place(change->row_before), rows_.place(change->row));
+      }
       kept.push_back(i);
       if (column.rounded) rounded.push_back("'" + column.name + "'");
     }
@@ -252,39 +247,20 @@ CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& no
     notes_.push_back("whole numbers beyond 16777216 are rounded to float32 in " +
                      listed(rounded, 6));
   }
+  if (kept.empty() && !repeated_.empty()) {
+    throw DataError(repeated_.front() +
+                    ", and no other column holds numbers; give each column its own name");
+  }
   if (kept.empty()) {
     throw DataError(rows_.files.front() + " has no column of numbers" +
                     (text.empty() ? "" : ": " + listed(text, 6)) +
                     "; check --delimiter and --decimal");
   }
-  if (!time_name_) {
-    notes_.push_back("no time column was recognised: rows are taken in the order of the file");
-    for (const size_t i : kept) {
-      if (!usual_time_name(columns_[i].name)) continue;
-      notes_.push_back(
-          "column '" + columns_[i].name +
-          "' holds numbers and is taken as values; if it is the time, give --time-column "
-          "and --time-format");
-    }
-    for (const Column& column : columns_) {
-      if (column.state != Column::State::kText) continue;
-      const auto format = likely_time_format(column.text);
-      if (!format && !usual_time_name(column.name)) continue;
-      notes_.push_back("if the column '" + column.name + "', which holds text such as '" +
-                       column.text + "', is the time, give --time-column '" + column.name +
-                       "' and --time-format" + (format ? " '" + *format + "'" : ""));
-    }
-  } else if (!time_.epoch_unit().empty()) {
-    notes_.push_back("numbers in '" + *time_name_ + "' are taken as " + time_.epoch_unit() +
-                     " since 1970");
-  } else if (time_.without_zone()) {
-    notes_.push_back("times without a zone are taken as " +
-                     (options_.time_zone.empty() ? std::string("UTC") : options_.time_zone));
-  }
+  note_time(kept);
 
   report.delimiter = dialect_.delimiter;
   report.decimal = dialect_.decimal;
-  report.time_column = time_name_.value_or("");
+  report.time_column = time_choice_ ? time_choice_->name : "";
   report.series_column = options_.series_column;
   report.rows_read = rows_.rows();
   const auto rows = static_cast<size_t>(rows_.rows());

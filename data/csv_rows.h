@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "data/csv_cell.h"
+#include "data/csv_column.h"
 #include "data/csv_dialect.h"
 #include "data/csv_header.h"
 #include "data/csv_import.h"
 #include "data/csv_reader.h"
+#include "data/csv_time_column.h"
 #include "data/time_parser.h"
 
 namespace longship::data {
@@ -48,17 +50,6 @@ class CsvCollector {
   CsvRows take(CsvImportReport& report, std::vector<std::string>& notes);
 
  private:
-  struct Column {
-    std::string name;
-    bool requested = false;
-    enum class State { kUnknown, kNumbers, kText } state = State::kUnknown;
-    std::string text_place;  // where text was met first
-    std::string text;
-    int64_t missing = 0;
-    int64_t infinite = 0;
-    bool rounded = false;  // whole numbers that float32 does not hold exactly
-  };
-
   void choose_columns(const CsvHeader& header);
   // Where the columns of a file are.
   struct Layout {
@@ -74,18 +65,20 @@ class CsvCollector {
   };
   Layout layout_of(const CsvHeader& header);
   void add_row(const CsvReader& reader, const Layout& layout);
-  float value_of(Column& column, std::string_view cell, const CsvReader& reader);
   int32_t series_index(const std::string& name);
   void settle_day_first();
+  void check_time() const;
+  void note_time(const std::vector<size_t>& kept);
 
   const CsvImportOptions& options_;
   CsvDialect dialect_;
   CellParser cells_;
-  std::optional<std::string> time_name_;
+  std::optional<TimeChoice> time_choice_;
   TimeColumn time_;
-  std::vector<Column> columns_;
+  std::vector<CsvColumn> columns_;
   std::map<std::string, int32_t> series_numbers_;
   CsvRows rows_;
+  std::vector<std::string> repeated_;  // names that stand in the header more than once
   std::vector<std::string> notes_;
 };
 

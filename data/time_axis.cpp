@@ -10,6 +10,8 @@
 
 #include "data/calendar.h"
 #include "data/error.h"
+#include "data/number_text.h"
+#include "data/time_format.h"
 #include "data/time_parser.h"
 
 namespace longship::data {
@@ -160,7 +162,7 @@ std::optional<std::vector<int64_t>> decode(const Hdf5Dataset& dataset, const std
   const std::vector<double> values = dataset.read_doubles();
   const int64_t grain = grain_of(values, *unit, dataset.info().type_size > sizeof(float));
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!rounded_stamp(*unit, values[i], grain, stamps[i])) refuse(std::to_string(values[i]));
+    if (!rounded_stamp(*unit, values[i], grain, stamps[i])) refuse(number_text(values[i]));
   }
   return stamps;
 }
@@ -201,7 +203,7 @@ std::optional<std::vector<int64_t>> read_time_axis(const Hdf5Dataset& dataset, s
   const int64_t unit = unit_by_digits(stamps);
   if (unit == 0) return std::nullopt;
   const auto date_like = [](int64_t number) {
-    return likely_time_format(std::to_string(number)).has_value();
+    return calendar_format(std::to_string(number)).has_value();
   };
   if (std::all_of(stamps.begin(), stamps.end(), date_like)) {
     throw DataError(dataset.name() + " has no units, and every number in it, such as " +

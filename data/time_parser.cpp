@@ -9,6 +9,7 @@
 #include "data/csv_reader.h"
 #include "data/error.h"
 #include "data/text_scanner.h"
+#include "data/time_format.h"
 
 namespace longship::data {
 namespace {
@@ -72,6 +73,30 @@ std::optional<Stamp> slash_stamp(TextScanner text, int64_t first) {
   return stamp;
 }
 
+// DD.MM.YYYY: with points the day comes first everywhere.
+std::optional<Stamp> point_stamp(TextScanner text, int64_t day) {
+  CivilTime time;
+  time.day = day;
+  bool zoned = false;
+  int64_t offset = 0;
+  if (text.number(time.month, 1, 2) == 0 || !text.literal(".") ||
+      text.number(time.year, 4, 4) != 4 || !scan_clock(text, time, zoned, offset)) {
+    return std::nullopt;
+  }
+  auto stamp = stamp_of(time, zoned, offset);
+  if (stamp) stamp->style = Stamp::Style::kPoint;
+  return stamp;
+}
+
+// What to do about a text that is not recognised: only what reads this text is advised.
+std::string advice_on(std::string_view text) {
+  if (const auto format = likely_time_format(text)) return "give --time-format '" + *format + "'";
+  if (parse_by_format(text, "epoch-s")) {
+    return "if it counts from 1970, give --time-format epoch-s, epoch-ms, epoch-us or epoch-ns";
+  }
+  return "write it as ISO 8601 (2020-12-31 06:00:00), or give a --time-format that reads it";
+}
+
 }  // namespace
 
 int64_t zone_offset(const std::string& zone) {
@@ -106,6 +131,7 @@ std::optional<Stamp> parse_stamp(std::string_view source) {
   int64_t first = 0;
   const size_t digits = text.number(first, 1, 4);
   if (digits == 1 || digits == 2) {
+    if (text.literal(".")) return point_stamp(text, first);
     return text.literal("/") ? slash_stamp(text, first) : std::nullopt;
   }
   if (digits != 4) return std::nullopt;
@@ -194,26 +220,6 @@ std::optional<Stamp> parse_by_format(std::string_view source, const std::string&
   return stamp;
 }
 
-std::optional<std::string> likely_time_format(std::string_view text) {
-  constexpr std::array<std::pair<size_t, const char*>, 4> kWithoutMarks = {
-      {{8, "%Y%m%d"}, {10, "%Y%m%d%H"}, {12, "%Y%m%d%H%M"}, {14, "%Y%m%d%H%M%S"}}};
-  const bool digits =
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  for (const auto& [size, format] : kWithoutMarks) {
-    if (!digits || text.size() != size) continue;
-    const auto stamp = parse_by_format(text, format);
-    if (!stamp) return std::nullopt;
-    const int64_t year = to_civil(stamp->ns).year;
-    return year >= 1900 && year <= 2100 ? std::optional<std::string>(format) : std::nullopt;
-  }
-  for (const char* date : {"%d.%m.%Y", "%d.%m.%y"}) {
-    for (const char* time : {"", " %H:%M", " %H:%M:%S"}) {
-      if (parse_by_format(text, std::string(date) + time)) return std::string(date) + time;
-    }
-  }
-  return std::nullopt;
-}
-
 TimeColumn::TimeColumn(std::string format, const std::string& zone, bool named)
     : format_(std::move(format)),
       offset_ns_((zone.empty() ? 0 : zone_offset(zone)) * kSecondNs),
@@ -230,11 +236,10 @@ int64_t TimeColumn::parse(std::string_view text, const std::string& place) {
     if (!stamp && named_) stamp = parse_epoch(text);
   }
   if (!stamp) {
-    const std::string example =
-        "'" + likely_time_format(text).value_or("%Y%m%d") + "' or another, such as epoch-s";
     throw DataError(place + ": '" + shown(text) + "' is not a time" +
-                    (format_.empty() ? ", or not a recognised one; give --time-format " + example
-                                     : " of the format " + format_));
+                    (format_.empty()
+                         ? ", or not a recognised one; " + advice_on(text)
+                         : " of the format " + format_ + "; correct it, or leave out the row"));
   }
   if (!style_) {
     style_ = stamp->style;
@@ -246,8 +251,12 @@ int64_t TimeColumn::parse(std::string_view text, const std::string& place) {
   }
   if (stamp->style != *style_ || (stamp->style == Stamp::Style::kEpoch &&
                                   std::min(text.find('.'), text.size()) != epoch_digits_)) {
+    const bool epochs = stamp->style == *style_;
     throw DataError(place + ": '" + shown(text) + "' is written in another way than the time at " +
-                    first_place_ + "; one column has one format, give --time-format");
+                    first_place_ + ", '" + shown(first_text_) + "'; " +
+                    (epochs ? "if both count in one unit, give --time-format epoch-s, epoch-ms, "
+                              "epoch-us or epoch-ns"
+                            : "one column has one format: write them alike"));
   }
   if (stamp->zoned != zoned_) {
     throw DataError(place + ": '" + shown(text) +
@@ -273,7 +282,6 @@ int64_t TimeColumn::parse(std::string_view text, const std::string& place) {
     // Once the day is known to come first, stamps that can be read both ways are turned here.
     if (order_ == Order::kDayFirst) return *stamp->day_first - shift;
   }
-  date_like_ = date_like_ && stamp->style == Stamp::Style::kEpoch && likely_time_format(text);
   return stamp->ns - shift;
 }
 
@@ -283,11 +291,6 @@ std::string TimeColumn::epoch_unit() const {
          : epoch_digits_ >= 16 ? "microseconds"
          : epoch_digits_ >= 13 ? "milliseconds"
                                : "seconds";
-}
-
-std::optional<std::string> TimeColumn::date_like_number() const {
-  if (style_ != Stamp::Style::kEpoch || !date_like_) return std::nullopt;
-  return first_text_;
 }
 
 }  // namespace longship::data

@@ -20,15 +20,16 @@ std::string format_time(int64_t ns);
 struct Stamp {
   int64_t ns = 0;      // since 1970, UTC if zoned, else local
   bool zoned = false;  // the text gives an offset or Z
-  enum class Style { kIso, kYearSlash, kSlash, kEpoch, kFormat } style = Style::kIso;
+  enum class Style { kIso, kYearSlash, kSlash, kPoint, kEpoch, kFormat } style = Style::kIso;
   // kSlash: `ns` with the month first, and with the day first, where it can be read so.
   std::optional<int64_t> month_first;
   std::optional<int64_t> day_first;
 };
 
 // Recognises ISO 8601 ("2013-01-01", with T or blank and a time, fraction, Z or offset; "2013-01"),
-// "2013/01/31" and slash dates of unknown order ("1/31/2013"), each with an optional time and AM or
-// PM. Nothing for other texts, bare numbers among them.
+// "2013/01/31", dates with points, whose day comes first ("31.1.2013"), and slash dates of unknown
+// order ("1/31/2013"), each with an optional time and AM or PM. Nothing for other texts, bare
+// numbers among them.
 std::optional<Stamp> parse_stamp(std::string_view text);
 
 // Seconds, milli-, micro- or nanoseconds since 1970 by the count of digits (10, 13, 16, 19),
@@ -40,11 +41,6 @@ std::optional<Stamp> parse_epoch(std::string_view text);
 // "epoch-us" and "epoch-ns" are whole formats. Nothing when the text does not match to its end.
 // Throws DataError for a specifier that is not known.
 std::optional<Stamp> parse_by_format(std::string_view text, const std::string& format);
-
-// A format for parse_by_format() that fits a date which is not recognised by itself: digits without
-// marks ("2020010122") of the years 1900 to 2100, or the day first with points ("31.12.2020
-// 06:00").
-std::optional<std::string> likely_time_format(std::string_view text);
 
 // Turns the texts of one time column into nanoseconds, all in one style and all with or all without
 // a zone. A slash date's order is proved by the first day above 12; until then the month is taken
@@ -66,8 +62,7 @@ class TimeColumn {
   bool without_zone() const { return style_ && !zoned_; }
   // "seconds", "milliseconds", ... when the column holds numbers since 1970; else empty.
   std::string epoch_unit() const;
-  // The first of such numbers when each of them may as well be a date; else nothing.
-  std::optional<std::string> date_like_number() const;
+  const std::string& first_text() const { return first_text_; }
 
  private:
   std::string format_;
@@ -76,7 +71,6 @@ class TimeColumn {
   std::optional<Stamp::Style> style_;
   bool zoned_ = false;
   size_t epoch_digits_ = 0;
-  bool date_like_ = true;  // whether every text fits a format without marks
   std::string first_text_;
   std::string first_place_;
   Order order_ = Order::kNotSlash;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cxxopts.hpp>
 #include <filesystem>
 #include <iostream>
@@ -64,6 +65,15 @@ char character_of(const cxxopts::ParseResult& result, const std::string& option)
   return text.front();
 }
 
+// Of an option that names a column.
+std::string name_of(const cxxopts::ParseResult& result, const std::string& option) {
+  const auto name = value_of<std::string>(result, option, "");
+  if (name.empty() && result.count(option) > 0) {
+    throw runtime::UsageError("--" + option + " names no column; give a name, or leave it out");
+  }
+  return name;
+}
+
 // Cut at commas; a comma itself cannot be in a name here.
 Words list_of(const std::string& text) {
   Words items;
@@ -76,16 +86,28 @@ Words list_of(const std::string& text) {
   }
 }
 
+Words columns_of(const cxxopts::ParseResult& result) {
+  if (result.count("columns") == 0) return {};
+  const auto text = value_of<std::string>(result, "columns", "");
+  Words names = list_of(text);
+  if (std::find(names.begin(), names.end(), "") != names.end()) {
+    throw runtime::UsageError("--columns '" + text +
+                              "' has an empty name; give names cut at single commas, such as a,b");
+  }
+  return names;
+}
+
 void add_csv_options(cxxopts::Options& options) {
   options.add_options()("time-column",
                         "Column of the time; recognised when its cells are ISO 8601, "
-                        "YYYY/MM/DD or slash dates",
+                        "YYYY/MM/DD, DD.MM.YYYY or slash dates with or without a time, or "
+                        "ascending numbers YYYYMMDD[HH[MM[SS]]]; none: import without time",
                         cxxopts::value<std::string>(), "NAME");
   options.add_options()("series-column", "Column that tells several series of one file apart",
                         cxxopts::value<std::string>(), "NAME");
   options.add_options()("columns",
                         "Columns of values to take, in this order; default: every column "
-                        "of numbers",
+                        "of numbers (those that float32 does not hold are refused)",
                         cxxopts::value<std::string>(), "a,b");
   options.add_options()("delimiter", "Between fields: , ; | or tab; recognised when unambiguous",
                         cxxopts::value<std::string>(), "C");
@@ -107,6 +129,9 @@ void add_csv_options(cxxopts::Options& options) {
                         cxxopts::value<std::string>(), "A,B");
   options.add_options()("skip-lines", "Lines in front of the header", cxxopts::value<int64_t>(),
                         "N");
+  options.add_options()("no-header",
+                        "The first line holds values: columns are called c0, c1, ..., also for "
+                        "--time-column, --series-column and --columns");
   options.add_options()("strict",
                         "Refuse unsorted or repeated rows, holes and irregular steps instead "
                         "of repairing and reporting them");
@@ -114,9 +139,9 @@ void add_csv_options(cxxopts::Options& options) {
 
 data::CsvImportOptions csv_options(const cxxopts::ParseResult& result) {
   data::CsvImportOptions options;
-  options.time_column = value_of<std::string>(result, "time-column", "");
-  options.series_column = value_of<std::string>(result, "series-column", "");
-  if (result.count("columns") > 0) options.columns = list_of(result["columns"].as<std::string>());
+  options.time_column = name_of(result, "time-column");
+  options.series_column = name_of(result, "series-column");
+  options.columns = columns_of(result);
   options.delimiter = character_of(result, "delimiter");
   options.decimal = character_of(result, "decimal");
   options.time_format = value_of<std::string>(result, "time-format", "");
@@ -125,6 +150,7 @@ data::CsvImportOptions csv_options(const cxxopts::ParseResult& result) {
     options.missing_values = list_of(result["missing-values"].as<std::string>());
   }
   options.skip_lines = value_of<int64_t>(result, "skip-lines", 0);
+  options.no_header = result.count("no-header") > 0;
   options.strict = result.count("strict") > 0;
   if (options.skip_lines < 0) throw runtime::UsageError("--skip-lines takes 0 or more");
   return options;

@@ -22,6 +22,12 @@ class CsvDialectTest : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(CsvDialectTest, WithoutAHeaderTheFirstLineTellsToo) {
+  const std::string path = folder_.write("file.csv", "1,5\n2\n");
+  EXPECT_EQ(recognise_dialect(path, ';', 0, 0, /*no_header=*/true).decimal, ',');
+  EXPECT_EQ(recognise_dialect(path, ';', 0, 0).decimal, '.');
+}
+
 TEST_F(CsvDialectTest, DelimiterIsWhatCutsTheHeader) {
   EXPECT_EQ(recognise("a,b\n1,2\n").delimiter, ',');
   EXPECT_EQ(recognise("a;b\n1,5;2,25\n").delimiter, ';');

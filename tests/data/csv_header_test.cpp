@@ -27,10 +27,6 @@ class CsvHeaderTest : public ::testing::Test {
   std::string refusal(std::string_view text) {
     return message_of<DataError>([&] { header_of(text); });
   }
-  std::optional<std::string> time_column(std::string_view text,
-                                         const CsvImportOptions& options = {}) {
-    return recognise_time_column(folder_.write("file.csv", text), ',', options, cells_);
-  }
 
   TemporaryFolder folder_;
   CellParser cells_{'.', default_missing_values()};
@@ -52,17 +48,46 @@ TEST_F(CsvHeaderTest, RepeatedNamesMatterOnlyWhenAskedFor) {
   EXPECT_FALSE(header.repeated(1));
   EXPECT_TRUE(header.repeated(2));
   EXPECT_EQ(header.require("age"), 1U);
-  EXPECT_THAT(message_of<DataError>([&] { header.find("id"); }), HasSubstr("at positions 1, 3"));
+  EXPECT_THAT(message_of<DataError>([&] { header.find("id"); }),
+              HasSubstr("file.csv:1: the header has the name 'id' more than once, at positions 1, "
+                        "3; give each column its own name"));
 }
 
-TEST_F(CsvHeaderTest, AFirstRowOfDataIsNoHeader) {
+TEST_F(CsvHeaderTest, AFirstLineOfValuesIsNoHeader) {
   EXPECT_THAT(refusal(""), HasSubstr("file.csv is empty"));
   EXPECT_THAT(refusal("2020-01-01,1.5\n"),
-              HasSubstr("file.csv:1: the first row holds data ('2020-01-01')"));
-  EXPECT_THAT(refusal("0.5,1\n"), HasSubstr("put a header row"));
-  // Whole numbers may be names: of years, of sensors.
-  EXPECT_THAT(header_of("0,1\n").names(), ElementsAre("0", "1"));
+              HasSubstr("file.csv:1: the first line holds values, not names: '2020-01-01', '1.5'; "
+                        "put a line with the names"));
+  EXPECT_THAT(refusal("30.12.2020 00:00,1\n"), HasSubstr("'30.12.2020 00:00', '1'"));
+  EXPECT_THAT(refusal("1,2\n3,4\n"), AllOf(HasSubstr("'1', '2'; put"), HasSubstr("--no-header")));
+  EXPECT_THAT(refusal("1,,3\n"), HasSubstr("'1', '', '3'"));
+  EXPECT_THAT(refusal("1,NA,3\n"), HasSubstr("'1', 'NA', '3'"));
+  EXPECT_THAT(refusal(",0.5\n"), HasSubstr("'', '0.5'"));
+  EXPECT_THAT(refusal("1,2,3,4,5,6,7,8\n"), HasSubstr("'5', '6' and 2 more; put"));
+  // An index without a name, as pandas writes it, before columns called by numbers.
+  EXPECT_THAT(header_of(",0,1\n").names(), ElementsAre("column_1", "0", "1"));
+  const CsvHeader numbered = header_of("0,1,2,3\n");
+  EXPECT_THAT(numbered.names(), ElementsAre("0", "1", "2", "3"));
+  EXPECT_THAT(numbered.notes(),
+              ElementsAre(HasSubstr("file.csv:1: the first line, 0, 1, 2, 3, ..., is taken as")));
+  EXPECT_THAT(refusal("0,1,2\n"), HasSubstr("--skip-lines 1 --no-header"));
   EXPECT_THAT(header_of("a,1.5\n").names(), ElementsAre("a", "1.5"));
+  EXPECT_THAT(header_of("NA,,\n").names(), ElementsAre("NA", "column_2", "column_3"));
+}
+
+TEST_F(CsvHeaderTest, WithoutAHeaderColumnsAreCountedAndTheFirstLineStays) {
+  CsvReader reader(folder_.write("file.csv", "1,2,x\n3,4,y\n5,6\n"), ',');
+  CsvHeader header(reader, cells_, /*no_header=*/true);
+  EXPECT_THAT(header.names(), ElementsAre("c0", "c1", "c2"));
+  ASSERT_TRUE(reader.next());
+  header.check_width(reader);
+  EXPECT_THAT(reader.fields(), ElementsAre("1", "2", "x"));
+  EXPECT_EQ(reader.line(), 1);
+  ASSERT_TRUE(reader.next());
+  EXPECT_THAT(reader.fields(), ElementsAre("3", "4", "y"));
+  ASSERT_TRUE(reader.next());
+  EXPECT_THAT(message_of<DataError>([&] { header.check_width(reader); }),
+              HasSubstr("file.csv:3: 2 fields found, 3 expected as in the first line"));
 }
 
 TEST_F(CsvHeaderTest, RaggedRowsNameLineAndCounts) {
@@ -90,52 +115,6 @@ TEST_F(CsvHeaderTest, ADelimiterAtEveryRowEndIsDropped) {
   const CsvHeader both = header_of("a,b,\n1,2,\n");
   EXPECT_THAT(both.names(), ElementsAre("a", "b", "column_3"));
   EXPECT_THAT(both.notes(), IsEmpty());
-}
-
-TEST_F(CsvHeaderTest, TheTimeIsTheOnlyColumnOfStamps) {
-  EXPECT_THAT(time_column("a,when,b\n1,2020-01-01,x\n2,,y\n"), Optional(std::string("when")));
-  EXPECT_FALSE(time_column("a,when\n1,2020-01-01\n2,soon\n"));
-  EXPECT_FALSE(time_column("a,when\n1,NA\n2,\n"));
-  EXPECT_FALSE(time_column("a,time\n1,19580329\n"));
-  CsvImportOptions options;
-  options.time_format = "%Y%m%d";
-  EXPECT_THAT(time_column("a,time\n1,19580329\n", options), Optional(std::string("time")));
-}
-
-TEST_F(CsvHeaderTest, SeveralPossibleTimeColumnsNeedAUsualNameOrAChoice) {
-  EXPECT_THAT(message_of<DataError>([&] { time_column("sent,got\n2020-01-01,2020-01-02\n"); }),
-              HasSubstr("file.csv: the time may be in sent, got; give --time-column"));
-  EXPECT_THAT(time_column("made,date\n2020-01-01,2020-01-02\n"), Optional(std::string("date")));
-  EXPECT_THAT(message_of<DataError>([&] { time_column("time,date\n2020-01-01,2020-01-02\n"); }),
-              HasSubstr("time, date"));
-  // What the user took for something else is not the time.
-  CsvImportOptions options;
-  options.series_column = "sent";
-  EXPECT_THAT(time_column("sent,got\n2020-01-01,2020-01-02\n", options),
-              Optional(std::string("got")));
-  options.columns = {"got"};
-  EXPECT_FALSE(time_column("sent,got\n2020-01-01,2020-01-02\n", options));
-}
-
-TEST_F(CsvHeaderTest, AColumnOfTimesWithASlipIsNotLeftOutSilently) {
-  EXPECT_THAT(message_of<DataError>(
-                  [&] { time_column("x,when\n1,2024-02-28\n2,2024-02-30\n3,2024-03-01\n"); }),
-              HasSubstr("file.csv:3, column 'when': '2024-02-30' is no time"));
-  CsvImportOptions options;
-  options.time_format = "%Y";
-  EXPECT_THAT(message_of<DataError>([&] { time_column("x,y\n1.5,2.5\n", options); }),
-              HasSubstr("no column holds times of --time-format '%Y'"));
-}
-
-TEST_F(CsvHeaderTest, TheFirstHundredRowsDecide) {
-  std::string text = "when\n";
-  for (int i = 0; i < 100; ++i) text += "2020-01-01\n";
-  EXPECT_TRUE(time_column(text + "soon\n"));
-}
-
-TEST(UsualTimeNameTest, IgnoresCase) {
-  EXPECT_TRUE(usual_time_name("Date_Time"));
-  EXPECT_FALSE(usual_time_name("times"));
 }
 
 }  // namespace

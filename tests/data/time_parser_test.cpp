@@ -40,6 +40,10 @@ TEST(TimeParserTest, ReadsIsoStamps) {
       {"2020-01-01 00:00:00 -0530", "2020-01-01T05:30:00Z"},
       {"2020-01-01 12:00 UTC", "2020-01-01T12:00:00Z"},
       {"2012/01/02", "2012-01-02T00:00:00Z local"},
+      {"30.12.2020", "2020-12-30T00:00:00Z local"},
+      {"1.2.2020 06:07", "2020-02-01T06:07:00Z local"},
+      {"30.12.2020 06:07:08.5", "2020-12-30T06:07:08.5Z local"},
+      {"30.12.2020 06:07 +01:00", "2020-12-30T05:07:00Z"},
       {"1/31/2013 3:05 PM", "2013-01-31T15:05:00Z local"},
       {"1/31/2013 12:05 AM", "2013-01-31T00:05:00Z local"},
   };
@@ -47,9 +51,10 @@ TEST(TimeParserTest, ReadsIsoStamps) {
 }
 
 TEST(TimeParserTest, RefusesWhatIsNoStamp) {
-  for (const char* text : {"", "20130101", "1356998400", "2013-02-29", "2013-13-01",
-                           "2013-01-01T24:00", "2013-1-1", "2013-01-01 06:00:00 Mars", "12.5",
-                           "1/2/13", "32/13/2013", "2013-01-01x", "13:00", "1/31/2013 13:05 PM"}) {
+  for (const char* text :
+       {"", "20130101", "1356998400", "2013-02-29", "2013-13-01", "2013-01-01T24:00", "2013-1-1",
+        "2013-01-01 06:00:00 Mars", "12.5", "1/2/13", "32/13/2013", "2013-01-01x", "12.31.2020",
+        "1.2.20", "30.12.2020 24:00", "13:00", "1/31/2013 13:05 PM"}) {
     EXPECT_EQ(parsed(text), "none") << text;
   }
 }
@@ -125,18 +130,29 @@ TEST(TimeParserTest, OneColumnHasOneStyle) {
   EXPECT_THROW(named.parse("1356998400000", "f:3"), DataError);
 }
 
-TEST(TimeParserTest, FormatsOfDatesThatAreNotRecognisedAreNamed) {
-  EXPECT_EQ(likely_time_format("20201231"), "%Y%m%d");
-  EXPECT_EQ(likely_time_format("2020123123"), "%Y%m%d%H");
-  EXPECT_EQ(likely_time_format("202012312359"), "%Y%m%d%H%M");
-  EXPECT_EQ(likely_time_format("20201231235958"), "%Y%m%d%H%M%S");
-  EXPECT_EQ(likely_time_format("31.12.2020"), "%d.%m.%Y");
-  EXPECT_EQ(likely_time_format("1.2.20"), "%d.%m.%y");
-  EXPECT_EQ(likely_time_format("31.12.2020 06:00:01"), "%d.%m.%Y %H:%M:%S");
-  for (const char* text : {"", "20201301", "2020123124", "1577836800", "17010101", "12.31.2020",
-                           "1.299.999", "1.5", "31.12.2020 6 Uhr"}) {
-    EXPECT_FALSE(likely_time_format(text)) << text;
-  }
+TEST(TimeParserTest, OnlyAFormatThatReadsTheTextIsAdvised) {
+  const auto advice = [](const std::string& text) {
+    return message_of<DataError>([&] { TimeColumn("", "", false).parse(text, "f:2"); });
+  };
+  EXPECT_THAT(advice("20130101"), HasSubstr("one; give --time-format '%Y%m%d'"));
+  EXPECT_THAT(advice("1.2.20 06:00"), HasSubstr("one; give --time-format '%d.%m.%y %H:%M'"));
+  EXPECT_THAT(advice("123456"),
+              HasSubstr("counts from 1970, give --time-format epoch-s, epoch-ms"));
+  EXPECT_EQ(advice("soon"),
+            "f:2: 'soon' is not a time, or not a recognised one; write it as ISO 8601 (2020-12-31 "
+            "06:00:00), or give a --time-format that reads it");
+  // No format reads both.
+  TimeColumn column("", "", false);
+  column.parse("2013-01-01", "f:2");
+  EXPECT_THAT(message_of<DataError>([&] { column.parse("2.1.2013", "f:3"); }),
+              HasSubstr("than the time at f:2, '2013-01-01'; one column has one format: write"));
+  TimeColumn epochs("", "", true);
+  epochs.parse("1000000000", "f:2");
+  EXPECT_THAT(message_of<DataError>([&] { epochs.parse("1000000000000", "f:3"); }),
+              HasSubstr("give --time-format epoch-s"));
+  TimeColumn formatted("%Y", "", true);
+  EXPECT_THAT(message_of<DataError>([&] { formatted.parse("20", "f:3"); }),
+              HasSubstr("'20' is not a time of the format %Y; correct it"));
 }
 
 }  // namespace

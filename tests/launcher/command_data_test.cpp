@@ -132,6 +132,9 @@ TEST_F(DataCommandTest, AnExistingOutputNeedsForce) {
                                           "7",      "--missing", "0.1"};
   EXPECT_THAT(run(words), HasSubstr("2 series of 50 rows and 3 columns"));
   EXPECT_THAT(usage_error(words), HasSubstr("--force"));
+  const std::string csv = write("a.csv", "x,y\n1,2\n");
+  EXPECT_THAT(usage_error({"import", csv, "--output", path("s.h5")}),
+              HasSubstr(path("s.h5") + " exists; give --force to replace it"));
   std::vector<std::string> forced = words;
   forced.emplace_back("--force");
   run(forced);
@@ -149,6 +152,41 @@ TEST_F(DataCommandTest, WrongCommandLinesAreUsageErrors) {
   EXPECT_THAT(usage_error({"import", "a.csv", "--output", path("a.h5"), "--delimiter", "ab"}),
               HasSubstr("one character"));
   EXPECT_THROW(data_command().run({"inspect", path("none.h5")}), data::DataError);
+}
+
+TEST_F(DataCommandTest, NamesOfColumnsAreNotEmpty) {
+  const std::string csv = write("a.csv", "a,b\n1,2\n");
+  for (const std::string columns : {"", ",", "a,,b", "a,", ",a"}) {
+    for (const char* command : {"import", "inspect"}) {
+      std::vector<std::string> words = {command, csv, "--columns=" + columns};
+      if (words.front() == "import") words.insert(words.end(), {"--output", path("a.h5")});
+      EXPECT_THAT(usage_error(words), HasSubstr("--columns '" + columns + "' has an empty name"));
+    }
+  }
+  EXPECT_THAT(usage_error({"inspect", csv, "--columns", ""}), HasSubstr("has an empty name"));
+  EXPECT_THAT(usage_error({"inspect", csv, "--time-column", ""}),
+              HasSubstr("--time-column names no column"));
+  EXPECT_THAT(usage_error({"inspect", csv, "--series-column", ""}),
+              HasSubstr("--series-column names no column"));
+  EXPECT_FALSE(std::filesystem::exists(path("a.h5")));
+}
+
+TEST_F(DataCommandTest, AFileWithoutAHeaderIsImportedWhole) {
+  const std::string csv = write("a.csv", "2013010100,1.5\n2013010101,2.5\n2013010102,3.5\n");
+  try {
+    data_command().run({"import", csv, "--output", path("a.h5")});
+    ADD_FAILURE() << "no error";
+  } catch (const data::DataError& error) {
+    EXPECT_THAT(error.what(),
+                ::testing::AllOf(HasSubstr("a.csv:1"), HasSubstr("'2013010100', '1.5'"),
+                                 HasSubstr("give --no-header")));
+  }
+  run({"import", csv, "--output", path("a.h5"), "--no-header", "--time-column", "c0"});
+  const auto json = nlohmann::json::parse(run({"inspect", path("a.h5"), "--json", "--stats"}));
+  EXPECT_EQ(json["rows"], 3);
+  EXPECT_EQ(json["columns"], (std::vector<std::string>{"c1"}));
+  EXPECT_EQ(json["statistics"][0]["min"], 1.5);
+  EXPECT_EQ(json["series"][0]["first_time"], "2013-01-01T00:00:00Z");
 }
 
 TEST_F(DataCommandTest, HelpIsThereAtEachLevel) {
