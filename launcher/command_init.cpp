@@ -97,8 +97,8 @@ void write_files(const fs::path& folder, const std::vector<StarterFile>& files) 
   for (const StarterFile& file : files) {
     const fs::path path = folder / file.name;
     if (fs::exists(fs::symlink_status(path, error))) {
-      throw runtime::ConfigError("'" + path.string() +
-                                 "' exists and is not overwritten: name another folder or move it");
+      throw runtime::UsageError("'" + path.string() +
+                                "' exists and is not overwritten: name another folder or move it");
     }
   }
   fs::create_directories(folder, error);

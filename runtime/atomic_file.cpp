@@ -25,20 +25,22 @@ std::string folder_of(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
-// Of the file system, for its unprivileged users; "" where it cannot be asked.
-std::string free_bytes(const std::string& folder) {
+// What a file system has left for its unprivileged users; "" where it cannot be asked.
+std::string free_room(const std::string& folder) {
   struct statvfs info {};
   if (statvfs(folder.c_str(), &info) != 0) return "";
-  return std::to_string(static_cast<uint64_t>(info.f_bavail) * info.f_frsize);
+  std::string text =
+      fmt::format(", {} are free", static_cast<uint64_t>(info.f_bavail) * info.f_frsize);
+  // Files need inodes too; 0 of 0 where a file system does not limit them.
+  if (info.f_files > 0) text += fmt::format(", and {} inodes for files", info.f_favail);
+  return text;
 }
 
 [[noreturn]] void fail(const std::string& what, const std::string& path, const std::string& folder,
                        size_t bytes, int error) {
   std::string reason = std::generic_category().message(error);
   if (error == ENOSPC || error == EDQUOT) {
-    const std::string free = free_bytes(folder);
-    reason += fmt::format(": {} bytes are needed", bytes);
-    if (!free.empty()) reason += fmt::format(", {} are free", free);
+    reason += fmt::format(": {} bytes are needed", bytes) + free_room(folder);
   }
   throw ConfigError(
       fmt::format("{} '{}' on host {}: {} (errno {})", what, path, host_name(), reason, error));

@@ -102,8 +102,11 @@ void HashingFile::fail(const std::string& action, int error_number) const {
     struct statvfs space {};
     if (::statvfs(fs::path(path_).parent_path().c_str(), &space) == 0) {
       text += ", " + std::to_string(uint64_t{space.f_bavail} * space.f_frsize) + " are free";
+      // 0 of 0 where a file system does not limit them.
+      if (space.f_files > 0)
+        text += ", and " + std::to_string(space.f_favail) + " inodes for files";
     }
-    text += "); free some space or use a folder on a larger file system";
+    text += "); free some space or inodes, or use a folder on a larger file system";
   }
   throw CheckpointError(text);
 }

@@ -58,7 +58,7 @@ TEST(InitCommand, OverwritesNothingAndThenWritesNothing) {
   try {
     init_command().run({folder.path().string()});
     FAIL() << "an existing file was no error";
-  } catch (const runtime::ConfigError& error) {
+  } catch (const runtime::UsageError& error) {  // as of every output that exists
     EXPECT_THAT(error.what(), HasSubstr("'" + (folder / "README.md") + "' exists"));
   }
   EXPECT_THAT(names(folder.path()), ElementsAre("README.md"));

@@ -71,8 +71,8 @@ TEST(WriteFileAtomically, RemovesItsTemporaryFileWhenTheNameIsAFolder) {
 // A file system of one MiB, or none where mounting is not permitted.
 class SmallDisk {
  public:
-  explicit SmallDisk(const std::string& folder) : folder_(folder) {
-    mounted_ = mount("longship-test", folder.c_str(), "tmpfs", 0, "size=1m") == 0;
+  explicit SmallDisk(const std::string& folder, const char* limits = "size=1m") : folder_(folder) {
+    mounted_ = mount("longship-test", folder.c_str(), "tmpfs", 0, limits) == 0;
     if (!mounted_) reason_ = std::strerror(errno);
   }
   ~SmallDisk() {
@@ -101,6 +101,16 @@ TEST(WriteFileAtomically, KeepsTheOldFileOnAFullDiskAndTellsTheBytes) {
                     HasSubstr("2097152 bytes are needed"), HasSubstr(" are free")));
   EXPECT_EQ(contents(folder / "x"), "old");
   EXPECT_EQ(entries(folder.path()), 1);
+}
+
+TEST(WriteFileAtomically, TellsThatInodesAreOutWhereBytesAreFree) {
+  const TemporaryFolder folder;
+  const SmallDisk disk(folder.path().string(), "size=1m,nr_inodes=2");  // one is the folder's
+  if (!disk.mounted()) GTEST_SKIP() << "a tmpfs cannot be mounted: " << disk.reason();
+  write_file_atomically(folder / "x", "old");
+  EXPECT_THAT(config_error([&] { write_file_atomically(folder / "y", "new"); }),
+              AllOf(HasSubstr("No space left on device: 3 bytes are needed, "),
+                    HasSubstr(" are free, and 0 inodes for files")));
 }
 
 TEST(ProbeWritable, LeavesNothingBehind) {
