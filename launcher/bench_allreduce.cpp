@@ -65,14 +65,15 @@ int bench_allreduce(const std::vector<std::string>& words) {
   }
   const std::string backend = text_option(parsed, "backend", "auto");
   const bool as_json = parsed.count("json") > 0;
+  const int64_t max_mib = parsed.count("max-mib") > 0 ? parsed["max-mib"].as<int64_t>() : 0;
+  if (parsed.count("max-mib") > 0 && max_mib < 1) {
+    throw runtime::UsageError("bench allreduce: --max-mib is at least 1");
+  }
   constexpr std::chrono::seconds kTimeout(120);
   return run_parallel(kTimeout, [&](Session& session) {
     connect_devices(session, backend, kTimeout);
     const bool cuda = session.device.is_cuda();
-    const int64_t most = (parsed.count("max-mib") > 0 ? parsed["max-mib"].as<int64_t>()
-                          : cuda                      ? 256
-                                                      : 16)
-                         << 20;
+    const int64_t most = (max_mib > 0 ? max_mib : cuda ? 256 : 16) << 20;
     const bool leader = session.host->rank() == 0;
     const int ranks = session.host->size();
     json results = json::array();

@@ -94,6 +94,9 @@ std::optional<cxxopts::ParseResult> parse_bench(cxxopts::Options& table,
   if (parsed.count("config") > 0) {
     const auto paths = parsed["config"].as<std::vector<std::string>>();
     if (paths.size() > 1) throw runtime::UsageError("a benchmark takes one run file");
+    if (parsed.count("preset") > 0) {
+      throw runtime::UsageError("a benchmark takes a run file or --preset, not both");
+    }
     request.path = paths.front();
   }
   request.preset = text_option(parsed, "preset", "seed-lstm");

@@ -8,6 +8,7 @@
 
 #include "launcher/bench.h"
 #include "launcher/parallel_command.h"
+#include "runtime/agreement.h"
 #include "runtime/error.h"
 #include "runtime/forward_graph.h"
 #include "runtime/model_setup.h"
@@ -61,9 +62,11 @@ std::vector<PrecisionMode> precisions_of(c10::Device device) {
 }  // namespace
 
 int bench_infer(const std::vector<std::string>& words) {
-  cxxopts::Options table("longship bench infer",
-                         "Measures forward passes at batches of 32, 64, 128, 256 and 512: 10 to "
-                         "warm up, 100 timed, in each precision.");
+  cxxopts::Options table(
+      "longship bench infer",
+      "Measures forward passes at batches of 32, 64, 128, 256 and 512: 10 to "
+      "warm up, 100 timed, in each precision that the device has: fp32, tf32, fp16 "
+      "and bf16 on a GPU, fp32 and bf16 on a CPU.");
   add_bench_options(table);
   BenchRequest request;
   if (!parse_bench(table, words, request)) return 0;
@@ -71,10 +74,17 @@ int bench_infer(const std::vector<std::string>& words) {
   const runtime::Config config =
       bench_config(request.path, request.preset, request.overrides, folder.path());
   const bool as_json = request.as_json;
+  for (const std::string& word : request.overrides) {
+    if (word.starts_with("precision.mode=")) {
+      throw runtime::UsageError("bench infer measures each precision: leave --set " + word +
+                                " out");
+    }
+  }
   const std::chrono::seconds timeout(config.comm.timeout_s);
   return run_parallel(timeout, [&](Session& session) {
     if (session.host->size() > 1) {
-      throw runtime::UsageError("bench infer measures one GPU: start it with one rank");
+      throw runtime::AgreedError(runtime::ExitCode::kUsage,
+                                 "bench infer measures one GPU: start it with one rank");
     }
     connect_devices(session, "auto", timeout);
     json results = json::array();

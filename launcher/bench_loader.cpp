@@ -9,6 +9,7 @@
 #include "data/device_series.h"
 #include "launcher/bench.h"
 #include "launcher/parallel_command.h"
+#include "runtime/agreement.h"
 #include "runtime/dataset_setup.h"
 #include "runtime/error.h"
 
@@ -85,7 +86,8 @@ int bench_loader(const std::vector<std::string>& words) {
   constexpr std::chrono::seconds kTimeout(120);
   return run_parallel(kTimeout, [&](Session& session) {
     if (session.host->size() > 1) {
-      throw runtime::UsageError("bench loader measures one rank: start it with one");
+      throw runtime::AgreedError(runtime::ExitCode::kUsage,
+                                 "bench loader measures one rank: start it with one");
     }
     connect_devices(session, "auto", kTimeout);
     const auto dataset = data::Dataset::open(runtime::dataset_spec(config));

@@ -57,12 +57,18 @@ Training train(Config config, int64_t steps, runtime::Context& context,
   config.checkpoint.every_steps = 0;
   config.checkpoint.at_start = false;
   config.log.every_steps = kBlock;
-  const std::shared_ptr<models::Forecaster> model = runtime::make_model(config);
-  model->to(context.device);
-  model->on_device();
+  std::shared_ptr<models::Forecaster> model;
+  runtime::BatchPlan plan;
+  runtime::collectively(context.host, context.host_name, [&] {
+    model = runtime::make_model(config);
+    model->to(context.device);
+    model->on_device();
+  });
   const int64_t micro = settle_micro_batch_size(config, std::nullopt, *model, 0, context);
-  const runtime::BatchPlan plan = runtime::make_batch_plan(
-      config.train, micro, dataset->windows(data::Split::kTrain), context.rank(), context.size());
+  runtime::collectively(context.host, context.host_name, [&] {
+    plan = runtime::make_batch_plan(config.train, micro, dataset->windows(data::Split::kTrain),
+                                    context.rank(), context.size());
+  });
   RecordsInMemory sink;
   runtime::TrainerParts parts{.context = context,
                               .config = config,
@@ -246,8 +252,10 @@ int bench_train(const std::vector<std::string>& words) {
   cxxopts::Options table("longship bench train",
                          "Measures optimizer steps, without evaluation and checkpoints.");
   add_bench_options(table);
-  table.add_options()("steps", "steps to measure (default: 400)", cxxopts::value<int64_t>(), "N");
-  table.add_options()("warmup", "steps before them (default: 100)", cxxopts::value<int64_t>(), "N");
+  table.add_options()("steps", "steps to measure (default: 400, at least 75)",
+                      cxxopts::value<int64_t>(), "N");
+  table.add_options()("warmup", "steps before them (default: 100, at least 25)",
+                      cxxopts::value<int64_t>(), "N");
   table.add_options()("profile", "also tell where the GPU's time goes, from a second, short run");
   TrainBench bench;
   const auto options = parse_bench(table, words, bench.request);
@@ -256,8 +264,8 @@ int bench_train(const std::vector<std::string>& words) {
   bench.steps = parsed.count("steps") > 0 ? parsed["steps"].as<int64_t>() : 400;
   bench.warmup = parsed.count("warmup") > 0 ? parsed["warmup"].as<int64_t>() : 100;
   if (bench.steps < 3 * kBlock || bench.warmup < kBlock) {
-    throw runtime::UsageError("bench train: at least " + std::to_string(3 * kBlock) +
-                              " steps and a warm-up of " + std::to_string(kBlock));
+    throw runtime::UsageError("bench train: --steps is at least " + std::to_string(3 * kBlock) +
+                              " and --warmup at least " + std::to_string(kBlock));
   }
   bench.profile = parsed.count("profile") > 0;
 
@@ -267,6 +275,10 @@ int bench_train(const std::vector<std::string>& words) {
   const std::chrono::seconds timeout(config.comm.timeout_s);
   return run_parallel(timeout, [&](Session& session) {
     connect_devices(session, config.comm.backend, timeout);
+    if (bench.profile && !session.device.is_cuda()) {
+      throw runtime::AgreedError(runtime::ExitCode::kUsage,
+                                 "bench train: --profile needs a GPU, and this runs on CPUs");
+    }
     const json result = measure(bench, config, session);
     if (session.host->rank() == 0) {
       if (bench.request.as_json) {

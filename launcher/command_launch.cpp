@@ -110,6 +110,19 @@ void say(const std::string& line) {
   std::cerr << "longship launch: " + line + "\n" << std::flush;
 }
 
+// A dry run needs no ranks, and each would plan for itself alone.
+void refuse_dry_run(const LaunchOptions& options) {
+  const std::vector<std::string>& words = options.program_arguments;
+  const bool dry = std::find(words.begin(), words.end(), "--dry-run") != words.end();
+  if (words.front() != "train" || !dry) return;
+  const std::optional<TrainOptions> train = parse_train_options({words.begin() + 1, words.end()});
+  if (!train) return;
+  throw runtime::UsageError(
+      "launch: a dry run starts no ranks; give it their number instead: longship train " +
+      train->config_path + " --dry-run --ranks " +
+      (options.ranks > 0 ? std::to_string(options.ranks) : "N"));
+}
+
 // Without a name each start makes a new run, so that a restart would lose what was trained.
 void check_restarts(const LaunchOptions& options) {
   const std::vector<std::string>& words = options.program_arguments;
@@ -184,6 +197,7 @@ int parse_and_run(const std::vector<std::string>& arguments) {
   }
   check_program(program);
   const LaunchOptions options = read_options(parsed, std::move(program));
+  refuse_dry_run(options);
   check_restarts(options);
   return run(options);
 }

@@ -195,10 +195,6 @@ int train(const TrainOptions& options, Config config, Session& session) {
                                            first_step, place.resumed_from));
     }
   };
-  if (!place.existed) {
-    runtime::collectively(context.host, context.host_name, write_records);
-  }
-
   runtime::Trainer trainer(parts);
   if (checkpoint) {
     runtime::collectively(context.host, context.host_name,
@@ -244,14 +240,13 @@ int train(const TrainOptions& options, Config config, Session& session) {
     }
     return static_cast<int>(runtime::ExitCode::kDone);
   }
-  // Only now is it sure that training goes on: a refused or finished run keeps its records.
+  // Only now is it sure that training goes on: a refused or finished run keeps its records, and a
+  // new one leaves none.
   runtime::collectively(context.host, context.host_name, [&] {
     if (!leader) {
       return;
     }
-    if (place.existed) {
-      write_records();
-    }
+    write_records();
     if (checkpoint) {
       checkpointer.go_back_to(checkpoint->path, first_step);
     }

@@ -22,7 +22,8 @@ void refuse_to_overwrite(const std::string& root, const std::string& resume) {
 }
 
 std::vector<std::string> compare_with(const std::string& where, const Config& stored,
-                                      int64_t chosen, const Config& given) {
+                                      int64_t chosen, const Config& given,
+                                      const std::string& way_out) {
   std::string refused;
   std::vector<std::string> changes;
   for (const runtime::ConfigChange& change : runtime::compare_configs(stored, given)) {
@@ -39,7 +40,7 @@ std::vector<std::string> compare_with(const std::string& where, const Config& st
   }
   if (!refused.empty()) {
     throw ConfigError(where + " was started with other settings that cannot change on resume: " +
-                      refused + "; give the old values, or another run.name for a new run");
+                      refused + "; give the old values, or " + way_out);
   }
   return changes;
 }
@@ -60,7 +61,8 @@ void compare_with_checkpoint(const std::string& checkpoint, const nlohmann::json
   Config stored = settings_of(checkpoint, scalars);
   stored.data.path = given.data.path;
   stored.base_directory = given.base_directory;
-  compare_with("the run of " + checkpoint, stored, micro_batch_size_of(scalars), given);
+  compare_with("the run of " + checkpoint, stored, micro_batch_size_of(scalars), given,
+               "leave --resume out to start from nothing");
 }
 
 std::string started_from(const std::string& resume, const std::string& before) {

@@ -15,9 +15,10 @@ void refuse_to_overwrite(const std::string& root, const std::string& resume);
 // A run goes on with the settings that it was started with, but for those that may change. `where`
 // names the run in the error; `chosen` is what `micro_batch_size: auto` became there, 0 where that
 // is not known. Returns those that did change, as "key (old there, new now)"; throws ConfigError
-// for those that may not.
-std::vector<std::string> compare_with(const std::string& where, const runtime::Config& stored,
-                                      int64_t chosen, const runtime::Config& given);
+// for those that may not, with a way out.
+std::vector<std::string> compare_with(
+    const std::string& where, const runtime::Config& stored, int64_t chosen,
+    const runtime::Config& given, const std::string& way_out = "another run.name for a new run");
 
 // The settings of the run that wrote a checkpoint, from the scalars of its state.
 runtime::Config settings_of(const std::string& checkpoint, const nlohmann::json& scalars);

@@ -50,10 +50,14 @@ RunPlace open_run_directory(const TrainOptions& options, Config& config, Session
       return;
     }
     const std::string stem = fs::path(options.config_path).stem().string();
-    const bool automatic = config.run.name.empty();
+    std::vector<std::string> made;
+    if (config.run.name.empty()) {
+      made = runtime::missing_folders(runtime::named_run_root(config.run.directory, ""));
+    }
     place.root = runtime::choose_run_root(config.run.directory, config.run.name, stem,
                                           std::chrono::system_clock::now());
-    place.directory = std::make_unique<runtime::RunDirectory>(place.root, automatic);
+    if (config.run.name.empty()) made.push_back(place.root);
+    place.directory = std::make_unique<runtime::RunDirectory>(place.root, std::move(made));
     place.existed = place.directory->has_config();
     if (place.existed) {
       refuse_to_overwrite(place.root, options.resume);

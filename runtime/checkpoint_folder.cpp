@@ -170,11 +170,18 @@ std::string resolve_checkpoint(const std::string& path, Prefer prefer) {
 std::string problem_with_latest(const std::string& path) {
   std::error_code error;
   const fs::path inner = fs::path(path) / "checkpoints";
-  const fs::path latest = (fs::is_directory(inner, error) ? inner : fs::path(path)) / "latest";
-  if (!present(latest) || has_manifest(latest)) return "";
+  const fs::path folder = fs::is_directory(inner, error) ? inner : fs::path(path);
+  const fs::path latest = folder / "latest";
+  if (!present(latest)) return "";
   const std::string target = pointer_target(latest);
-  return latest.string() + (target.empty() ? "" : " names " + target + ", which") +
-         " is not there or has no " + kManifestFile;
+  const std::string named =
+      latest.string() + (target.empty() ? "" : " names " + target + ", which");
+  constexpr const char* kCopes =
+      "; a training takes the newest checkpoint of the run that is whole, and writes the link anew";
+  if (!has_manifest(latest)) return named + " is not there or has no " + kManifestFile + kCopes;
+  const fs::path found = fs::canonical(latest, error);
+  if (error || found.parent_path() == fs::canonical(folder, error)) return "";
+  return named + " is not of this run" + kCopes;
 }
 
 std::string describe_path(const std::string& path) {

@@ -107,6 +107,9 @@ std::exception_ptr out_of_memory_error(const std::exception_ptr& error, models::
 void cap_device_memory(double fraction, c10::Device device) {
   if (device.is_cuda()) {
     c10::cuda::CUDACachingAllocator::setMemoryFraction(fraction, device.index());
+  } else if (fraction < 1) {
+    throw ConfigError(
+        "train.memory_fraction needs a GPU, and this run trains on CPUs: leave it at 1");
   }
 }
 

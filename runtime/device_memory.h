@@ -34,7 +34,8 @@ std::exception_ptr out_of_memory_error(const std::exception_ptr& error, models::
                                        const models::ModelShape& shape, int64_t batch_size,
                                        int64_t micro_batch_size, c10::Device device);
 
-// Lets this process take at most this share of the device's memory (0 to 1]; nothing on a CPU.
+// Lets this process take at most this share of the device's memory (0 to 1]. Throws ConfigError
+// for less than 1 on a CPU, where nothing is capped.
 void cap_device_memory(double fraction, c10::Device device);
 
 // Most bytes of the device's memory that LibTorch has held for this process; 0 on a CPU.

@@ -74,6 +74,17 @@ void refuse_foreign_folder(const std::string& root) {
       "the folder '{}' exists and holds no run: choose another run.name or run.directory", root));
 }
 
+std::vector<std::string> missing_folders(const std::string& folder) {
+  std::vector<std::string> missing;
+  std::error_code error;
+  for (fs::path at = fs::absolute(folder, error).lexically_normal();
+       at.has_relative_path() && !fs::exists(fs::symlink_status(at, error));
+       at = at.parent_path()) {
+    if (at.has_filename()) missing.insert(missing.begin(), at.string());
+  }
+  return missing;
+}
+
 std::string named_run_root(const std::string& directory, const std::string& name) {
   return (fs::path(expand_home(directory)) / name).string();
 }
@@ -122,13 +133,28 @@ std::string RunRecords::resumed_from() const {
   return found != facts.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-RunDirectory::RunDirectory(const std::string& root, bool made_for_it) : RunRecords(root) {
-  if (create_folders(root) || made_for_it) created_.push_back(root);
-  refuse_foreign_folder(root);
-  probe_writable(root);
-  lock_ = std::make_unique<RunLock>(root);
-  for (const std::string& folder : {path("logs"), checkpoints_path()}) {
-    if (create_folders(folder)) created_.push_back(folder);
+RunDirectory::RunDirectory(const std::string& root, std::vector<std::string> made)
+    : RunRecords(root), created_(std::move(made)) {
+  for (const std::string& folder : missing_folders(root)) created_.push_back(folder);
+  try {
+    create_folders(root);
+    refuse_foreign_folder(root);
+    probe_writable(root);
+    lock_ = std::make_unique<RunLock>(root);
+    for (const std::string& folder : {path("logs"), checkpoints_path()}) {
+      if (create_folders(folder)) created_.push_back(folder);
+    }
+  } catch (...) {
+    remove_created();
+    throw;
+  }
+}
+
+// Where something else is inside, this fails, as it should.
+void RunDirectory::remove_created() const {
+  std::error_code error;
+  for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder) {
+    fs::remove(*folder, error);
   }
 }
 
@@ -143,10 +169,7 @@ RunDirectory::~RunDirectory() {
   for (const fs::directory_entry& entry : fs::directory_iterator(path("logs"), error)) {
     if (entry.path().filename().string().rfind("rank-", 0) == 0) fs::remove(entry.path(), error);
   }
-  // Where something else is inside, this fails, as it should.
-  for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder) {
-    fs::remove(*folder, error);
-  }
+  remove_created();
 }
 
 void RunDirectory::write_config(const Config& config) const {

@@ -51,6 +51,9 @@ class RunRecords {
   std::string root_;
 };
 
+// The folder and those above it that do not exist, outer ones first.
+std::vector<std::string> missing_folders(const std::string& folder);
+
 // Throws ConfigError where a run cannot be in `root`: the folder exists and holds other things.
 void refuse_foreign_folder(const std::string& root);
 
@@ -61,8 +64,8 @@ class RunDirectory : public RunRecords {
   // Creates `root` and what is missing above it, or opens it; makes sure that it can be written;
   // takes its lock; creates logs/ and checkpoints/. Throws ConfigError naming path, host and
   // reason: no folder, not writable, another live job, or a folder that holds other things than a
-  // run. `made_for_it`: the folder was just made by choose_run_root().
-  explicit RunDirectory(const std::string& root, bool made_for_it = false);
+  // run. `made`: folders that were made for it before, outer ones first.
+  explicit RunDirectory(const std::string& root, std::vector<std::string> made = {});
   // A start that was refused before a run began leaves nothing behind: without config.yaml, the
   // ranks' logs and the folders that were created here are removed again.
   ~RunDirectory();
@@ -81,6 +84,8 @@ class RunDirectory : public RunRecords {
   const std::string& note() const { return lock_->note(); }
 
  private:
+  void remove_created() const;
+
   std::vector<std::string> created_;  // outer ones first
   std::unique_ptr<RunLock> lock_;
 };

@@ -40,7 +40,13 @@ TEST_F(BenchTest, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(usage_error({"sleep"}), HasSubstr("no kind 'sleep'"));
   EXPECT_THAT(usage_error({"train", "--preset", "gpt"}),
               HasSubstr("--preset is patch-transformer or seed-lstm"));
-  EXPECT_THAT(usage_error({"train", "--steps", "10"}), HasSubstr("at least 75 steps"));
+  EXPECT_THAT(usage_error({"train", "--steps", "10"}),
+              HasSubstr("--steps is at least 75 and --warmup at least 25"));
+  EXPECT_THAT(usage_error({"train", "run.yaml", "--preset", "seed-lstm"}),
+              HasSubstr("a run file or --preset, not both"));
+  EXPECT_THAT(usage_error({"infer", "--set", "precision.mode=fp16"}),
+              HasSubstr("measures each precision"));
+  EXPECT_THAT(usage_error({"allreduce", "--max-mib", "0"}), HasSubstr("at least 1"));
   EXPECT_THAT(usage_error({"loader", "--seconds", "0"}), HasSubstr("more than 0"));
 }
 

@@ -159,6 +159,16 @@ TEST_F(CheckpointCommand, VerifyOfARunSeesALatestThatWasNotWrittenToItsEnd) {
   EXPECT_EQ(code_, 4);
 }
 
+TEST_F(CheckpointCommand, VerifyOfARunSeesALatestThatLeadsOutOfIt) {
+  const fs::path elsewhere = folder_.path() / "elsewhere";
+  fs::copy(fs::canonical(checkpoint("best")), elsewhere, fs::copy_options::recursive);
+  fs::remove(checkpoint("latest"));
+  fs::create_symlink(elsewhere, checkpoint("latest"));
+  EXPECT_THAT(output({"verify", run_}), AllOf(HasSubstr("elsewhere, which is not of this run"),
+                                              HasSubstr("a training takes")));
+  EXPECT_EQ(code_, 4);
+}
+
 TEST_F(CheckpointCommand, ExportWritesTheWeightsWithConfigAndNormalizer) {
   const std::string file = folder_ / "out.safetensors";
   EXPECT_THAT(output({"export", checkpoint("best"), "--output", file}),

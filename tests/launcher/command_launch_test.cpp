@@ -98,6 +98,12 @@ TEST_F(LaunchCommandTest, SaysWhichSignalEndedARank) {
                               "command again"));
 }
 
+// Each rank would plan for itself, as one of one.
+TEST(LaunchCommandLine, ADryRunOfTheTrainingNeedsNoRanks) {
+  EXPECT_THAT(usage_error({"-n", "2", "--", "train", "run.yaml", "--dry-run"}),
+              HasSubstr("longship train run.yaml --dry-run --ranks 2"));
+}
+
 TEST(LaunchCommandLine, HelpListsTheOptions) {
   testing::internal::CaptureStdout();
   EXPECT_EQ(launch_command().run({"--help"}), 0);

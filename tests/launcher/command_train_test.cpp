@@ -114,7 +114,8 @@ TEST_F(TrainCommand, ADryRunLooksAtTheRunThatIsThere) {
   std::vector<std::string> changed = other;
   changed.insert(changed.end(), {"--set", "run.seed=8"});
   EXPECT_EQ(train(changed), 3);
-  EXPECT_THAT(err_, AllOf(HasSubstr("the run of "), HasSubstr("run.seed")));
+  EXPECT_THAT(err_, AllOf(HasSubstr("the run of "), HasSubstr("run.seed"),
+                          HasSubstr("leave --resume out")));
   EXPECT_EQ(train({file_, "--dry-run", "--resume", folder_ / "series.h5"}), 4);
   EXPECT_FALSE(exists("runs/two"));
 }
@@ -151,7 +152,13 @@ TEST_F(TrainCommand, ARefusedStartLeavesNoFolderBehind) {
   EXPECT_EQ(train({file_}), 3);
   EXPECT_THAT(err_, HasSubstr("absent.h5"));
   EXPECT_EQ(train({file_, "--set", "run.name=one"}), 3);
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "runs"));
+  EXPECT_FALSE(exists("runs"));
+  // Also where the trainer is what refuses.
+  for (const char* key : {"train.graph=on", "data.residence=device", "train.memory_fraction=0.5"}) {
+    EXPECT_EQ(train({file_, "--set", key, "--set", "data.path=" + folder_ / "series.h5"}), 3);
+    EXPECT_THAT(err_, HasSubstr("needs a GPU")) << key;
+    EXPECT_FALSE(exists("runs")) << key;
+  }
   // One that was there stays.
   std::filesystem::create_directories(folder_.path() / "runs/mine");
   EXPECT_EQ(train({file_, "--set", "run.name=mine"}), 3);

@@ -27,6 +27,18 @@ class BenchTrain(unittest.TestCase):
                 hidden = max(0, 1 - result["exposed_comm_ms"] / result["all_reduce_ms"])
                 self.assertAlmostEqual(result["hidden_share"], hidden, places=6)
 
+    def test_a_mistake_is_told_once(self):
+        words = ("bench", "train", "--steps", "75", "--warmup", "25")
+        for more, code in (
+            (("--set", "train.micro_batch_size=7"), harness.INPUT),
+            (("--set", "train.batch_size=1", "--set", "train.micro_batch_size=1"), harness.INPUT),
+            (("--profile",), harness.USAGE),
+        ):
+            environment = {"LONGSHIP_DEVICE": "cpu"}
+            outcome = harness.longship(*words, *more, ranks=2, environment=environment).wait()
+            self.assertEqual(outcome.code, code, str(outcome))
+            self.assertEqual(len(outcome.errors), 1, str(outcome))
+
 
 if __name__ == "__main__":
     harness.require_binary()
