@@ -1,5 +1,6 @@
 #include "data/csv_column.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -14,7 +15,30 @@ namespace {
 // From here on float32 does not hold every whole number.
 constexpr double kExactWhole = 16'777'216;
 
+bool all_digits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 }  // namespace
+
+void PointUse::see(std::string_view cell, const CsvReader& reader) {
+  const bool sign = !cell.empty() && (cell.front() == '-' || cell.front() == '+');
+  if (sign) cell.remove_prefix(1);
+  const size_t at = cell.find('.');
+  if (at == std::string_view::npos) {
+    // -999 may stand for a missing value.
+    const bool group = !sign && !cell.empty() && cell.size() <= 3 && cell.front() != '0';
+    plain = plain || (group && all_digits(cell));
+    return;
+  }
+  // The first group never starts with a zero.
+  const bool grouped = at >= 1 && at <= 3 && cell.size() - at == 4 && cell.front() != '0' &&
+                       all_digits(cell.substr(at + 1));
+  decimal = decimal || !grouped;
+  if (!grouped || !place.empty()) return;
+  place = reader.place();
+  text = cell;
+}
 
 float CsvColumn::value_of(std::string_view cell, const CellParser& cells, const CsvReader& reader,
                           int64_t row) {
@@ -31,6 +55,7 @@ float CsvColumn::value_of(std::string_view cell, const CellParser& cells, const 
   }
   if (kind == CellKind::kNumber) {
     state = State::kNumbers;
+    if (watch_points) points.see(cell, reader);
     const float narrow = narrowing.narrow(value, row);
     if (std::isinf(value)) ++infinite;
     if (std::isinf(narrow) && std::isfinite(value)) {

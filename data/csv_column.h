@@ -11,6 +11,15 @@
 
 namespace longship::data {
 
+// Whether the points in a column's numbers may group thousands instead of being decimal marks.
+struct PointUse {
+  std::string place, text;  // of the first number whose point may group: "1.005"
+  bool decimal = false;     // some point cannot
+  bool plain = false;       // some numbers are below 1000 and have no point: "995"
+
+  void see(std::string_view cell, const CsvReader& reader);
+};
+
 // A column of a CSV file that is taken as values, or turns out to hold text.
 struct CsvColumn {
   std::string name;
@@ -23,6 +32,8 @@ struct CsvColumn {
   int64_t infinite = 0;
   bool rounded = false;  // whole numbers that float32 does not hold exactly
   Narrowing narrowing;
+  bool watch_points = false;  // in this file points may group thousands
+  PointUse points;
   BrokenTime time;  // of text, where it may be the time: how many of the cells are none
 
   // The value of the column's cell in the reader's record; NaN where missing and of text. Throws

@@ -42,6 +42,10 @@ void CsvCollector::choose_columns(const CsvHeader& header) {
     column.name = name;
     column.requested = requested;
     column.may_be_time = !time_choice_ && options_.time_column != kNoTimeColumn;
+    // A comma between fields is no decimal mark, and where the decimal mark is no comma, points do
+    // not group.
+    column.watch_points =
+        options_.decimal == 0 && dialect_.decimal == '.' && dialect_.delimiter != ',';
     columns_.push_back(column);
   };
   for (const std::string& name : options_.columns) {
@@ -191,6 +195,24 @@ void CsvCollector::check_time() const {
   }
 }
 
+// Where the decimal mark is usually a comma, 1.005 may be one thousand and five. A decimal point
+// proved in one column holds for the others, except for those that look like 995, 1.000, 1.005.
+void CsvCollector::check_points() const {
+  const auto stamp = parse_stamp(time_.first_text());
+  const bool points = (stamp && stamp->style == Stamp::Style::kPoint) ||
+                      (time_choice_ && time_choice_->format.starts_with("%d.%m."));
+  if (dialect_.delimiter != ';' && !points) return;
+  const bool proved = std::any_of(columns_.begin(), columns_.end(),
+                                  [](const CsvColumn& column) { return column.points.decimal; });
+  for (const CsvColumn& column : columns_) {
+    const PointUse& use = column.points;
+    if (use.place.empty() || use.decimal || (proved && !use.plain)) continue;
+    throw DataError(use.place + ", column '" + column.name + "': the point in " + use.text +
+                    " may be a decimal or a thousands mark; give --decimal . when it is the "
+                    "decimal mark, else remove the thousands marks");
+  }
+}
+
 // How the time was read, or why there is none.
 void CsvCollector::note_time(const std::vector<size_t>& kept) {
   if (!time_choice_) {
@@ -222,6 +244,7 @@ void CsvCollector::note_time(const std::vector<size_t>& kept) {
 
 CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& notes) {
   check_time();
+  check_points();
   std::vector<size_t> kept;
   std::vector<std::string> text;
   std::vector<std::string> empty;

@@ -68,6 +68,7 @@ class CsvCollector {
   int32_t series_index(const std::string& name);
   void settle_day_first();
   void check_time() const;
+  void check_points() const;
   void note_time(const std::vector<size_t>& kept);
 
   const CsvImportOptions& options_;

@@ -217,6 +217,32 @@ TEST_F(CsvRowsTest, DatesWithPointsAreTime) {
   EXPECT_THAT(collect("t,a,remark\n2020-01-01,1,31.12.2020 noon\n").columns, ElementsAre("a"));
 }
 
+TEST_F(CsvRowsTest, PointsThatMayGroupThousandsAreRefused) {
+  EXPECT_EQ(refusal("d;a\n30.12.2020;995\n31.12.2020;1.000\n01.01.2021;1.005\n"),
+            folder_.path("a.csv") +
+                ":3, column 'a': the point in 1.000 may be a decimal or a thousands mark; give "
+                "--decimal . when it is the decimal mark, else remove the thousands marks");
+  const std::string semicolons = "t;a\n2020-01-01;300.500\n2020-01-02;-301.501\n";
+  EXPECT_THAT(refusal(semicolons), HasSubstr("a.csv:2, column 'a': the point in 300.500"));
+  EXPECT_THAT(refusal("d\ta\n31.12.2020\t1.000\n"), HasSubstr("a.csv:2, column 'a'"));
+  // Far behind the records by which the dialect is recognised.
+  std::string text = "a;b\n";
+  for (int i = 0; i < 2000; ++i) text += "995;1\n";
+  EXPECT_THAT(refusal(text + "1.005;2\n"), HasSubstr("a.csv:2002, column 'a'"));
+  // Points that cannot group: a group of two digits, a leading zero, four digits in front.
+  EXPECT_THAT(collect("a;b\n1.000;x\n1.05;y\n").values, ElementsAre(1, 1.05F));
+  EXPECT_THAT(collect("a;b\n0.125;x\n1.250;y\n").values, ElementsAre(0.125, 1.25));
+  EXPECT_THAT(collect("a;b\n1000.125;x\n1.250;y\n").values, ElementsAre(1000.125, 1.25));
+  // Another column proves the decimal point, but not for one that goes on from 995 to 1.000.
+  EXPECT_THAT(collect("a;b\n234.840;0.418\n-999;1.5\n").values,
+              ElementsAre(234.84F, 0.418F, -999, 1.5));
+  EXPECT_THAT(refusal("a;b\n995;0.5\n1.000;1.5\n"), HasSubstr("a.csv:3, column 'a'"));
+  EXPECT_THAT(collect("t,a\n2020-01-01,1.000\n").values, ElementsAre(1));
+  EXPECT_THAT(collect("t\ta\n2020-01-01\t1.000\n").values, ElementsAre(1));
+  options_.decimal = '.';
+  EXPECT_THAT(collect(semicolons).values, ElementsAre(300.5, -301.501F));
+}
+
 TEST_F(CsvRowsTest, ARowWithoutTimeIsRefused) {
   EXPECT_THAT(refusal("t,a\n2020-01-01,1\nNA,2\n"),
               HasSubstr("a.csv:3: the time, column 't', is missing ('NA'), and a row without time "
@@ -236,18 +262,18 @@ TEST_F(CsvRowsTest, TimesBehindOtherTextAreNotLeftOut) {
 }
 
 TEST_F(CsvRowsTest, ColumnsThatFloat32DoesNotHoldAreRefused) {
-  std::string text = "time,a,b\n";
+  std::string text = "sec,a,b\n";
   for (int i = 10; i < 30; ++i) text += "16000000" + std::to_string(i) + ",1,0.5\n";
   EXPECT_EQ(refusal(text),
             folder_.path("a.csv") + ":2 and " + folder_.path("a.csv") +
-                ":3, column 'time': 1600000010 and 1600000011, which are both 1600000000 in "
+                ":3, column 'sec': 1600000010 and 1600000011, which are both 1600000000 in "
                 "float32, and most of its variation is lost so; subtract an offset from the column "
                 "or rescale it before the import, or take other columns by --columns; if it is the "
-                "time, give --time-column 'time'");
+                "time, give --time-column 'sec'");
   options_.columns = {"b"};
   EXPECT_EQ(collect(text).values.size(), 20U);
   options_.columns.clear();
-  options_.time_column = "time";
+  options_.time_column = "sec";
   EXPECT_THAT(collect(text).columns, ElementsAre("a", "b"));
   options_.time_column = "";
   text = "x\n";
@@ -262,10 +288,10 @@ TEST_F(CsvRowsTest, NumbersTakenAsSecondsAreSaid) {
   EXPECT_THAT(notes_, ElementsAre("numbers in 't' are taken as seconds since 1970"));
   collect("t,a\n1577836800000,1\n");
   EXPECT_THAT(notes_, ElementsAre("numbers in 't' are taken as milliseconds since 1970"));
-  // Hour 24 is none, so they are seconds.
-  collect("t,a\n2020010123,1\n2020010124,2\n");
-  EXPECT_THAT(notes_, ElementsAre(HasSubstr("seconds since 1970")));
-  EXPECT_THAT(refusal("t,a\n20200101,1\n20200132,1\n"), HasSubstr("--time-format '%Y%m%d'"));
+  // Hour 24 is none, and the other is a date.
+  EXPECT_THAT(refusal("t,a\n2020010123,1\n2020010124,2\n"), HasSubstr("hour 24 is hour 00"));
+  EXPECT_THAT(refusal("t,a\n20200101,1\n20200132,1\n"),
+              HasSubstr("a.csv:3, column 't': '20200132' is no time of the form %Y%m%d"));
 }
 
 TEST_F(CsvRowsTest, SlashDatesWithAZoneAreTurnedInTheirOwnZone) {
