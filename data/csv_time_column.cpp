@@ -6,8 +6,10 @@
 #include <iterator>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "data/calendar.h"
 #include "data/csv_header.h"
 #include "data/csv_reader.h"
 #include "data/error.h"
@@ -35,14 +37,31 @@ bool short_time_name(const std::string& name) {
   return std::find(kNames.begin(), kNames.end(), lower(name)) != kNames.end();
 }
 
+// A number that counts from 1970 to a time from 2001 to 2100.
+bool plausible_epoch(std::string_view cell) {
+  const auto stamp = parse_epoch(cell);
+  if (!stamp) return false;
+  const int64_t year = to_civil(stamp->ns).year;
+  return year >= 2001 && year <= 2100;
+}
+
 // What the cells of a column are, missing ones aside.
 struct Seen {
   int64_t cells = 0;
   int64_t stamps = 0;  // that are read as times
   int64_t likely = 0;  // text that is a time of a format which must be given
   int64_t numbers = 0;
-  std::string calendar;             // the format of digits without marks of all cells
+  std::string calendar;             // the first format of digits without marks
+  int64_t dates = 0;                // that are of it
+  int64_t epochs = 0;               // that may count from 1970
   std::string bad_place, bad_text;  // the first one that is no stamp
+  std::string odd_place, odd_text;  // the first one that is not of `calendar`
+  bool ascends = true;              // the dates, within each series
+
+  bool all_dates() const { return dates > 0 && dates == cells; }
+  // Enough dates for the others to be mistakes.
+  bool mostly_dates() const { return dates > 0 && 2 * dates >= cells; }
+  bool surely_dates() const { return dates >= kManyDates && 20 * dates >= 19 * cells; }
 
   // Text of which a part is a time, or a usual name says that all should be.
   // Numbers count only where they were to be read by a format.
@@ -79,11 +98,17 @@ class Scan {
     double value = 0;
     const CellKind kind = cells_.parse(cell, value);
     if (kind == CellKind::kMissing) return;
-    const std::string calendar = calendar_format(cell).value_or("");
-    if (seen.cells == 0) seen.calendar = calendar;
-    if (seen.calendar != calendar) seen.calendar.clear();
     ++seen.cells;
     if (kind == CellKind::kNumber) ++seen.numbers;
+    const std::string calendar = calendar_format(cell).value_or("");
+    if (seen.calendar.empty()) seen.calendar = calendar;
+    if (!calendar.empty() && calendar == seen.calendar) {
+      ++seen.dates;
+    } else if (seen.odd_place.empty()) {
+      seen.odd_place = reader_.place();
+      seen.odd_text = cell;
+    }
+    if (plausible_epoch(cell)) ++seen.epochs;
     if (stamp(cell)) {
       ++seen.stamps;
       return;
@@ -149,29 +174,53 @@ struct Recogniser {
     }
   }
 
-  // The format of a column whose every cell in the file is a date without marks; empty when one is
-  // none. `ascends`: whether they do within each series.
-  std::string calendar_of(size_t column, int64_t& rows, bool& ascends) const {
-    if (sample[column].calendar.empty()) return "";
+  // What the cells of a column are in the whole file; nothing when the first records hold no dates
+  // without marks.
+  Seen whole_of(size_t column) const {
+    Seen seen;
+    if (sample[column].dates == 0) return seen;
     Scan records = scan();
     const auto series =
         options.series_column.empty() ? std::nullopt : records.header().find(options.series_column);
     std::map<std::string, std::string, std::less<>> last;
-    Seen seen;
-    ascends = true;
     while (records.next()) {
-      const int64_t before_it = seen.cells;
+      const int64_t dates = seen.dates;
       records.add(column, seen);
-      if (seen.cells == before_it) continue;
-      if (seen.calendar.empty()) return "";
+      if (seen.dates == dates) continue;
       // Texts of one length are in the order of their numbers.
       const std::string_view cell = records.fields()[column];
       std::string& before = last[std::string(series ? records.fields()[*series] : "")];
-      ascends = ascends && before <= cell;
+      seen.ascends = seen.ascends && before <= cell;
       before = cell;
     }
-    rows = seen.cells;
-    return seen.calendar;
+    return seen;
+  }
+
+  // Refuses a column of which most cells are dates without marks, and others are none.
+  [[noreturn]] void refuse_odd(size_t column, const Seen& seen) const {
+    const std::string& text = seen.odd_text;
+    const bool named = !options.time_column.empty();
+    const bool midnight =
+        text.size() > 8 && text.substr(8, 2) == "24" && calendar_format(text.substr(0, 8));
+    throw DataError(
+        seen.odd_place + ", column '" + names[column] + "': '" + shown(text) +
+        "' is no time of the form " + seen.calendar + ", as " + std::to_string(seen.dates) +
+        " of its " + std::to_string(seen.cells) + " cells are; correct it and its like" +
+        (midnight ? " (hour 24 is hour 00 of the next day)" : " or remove their rows") +
+        ", or give " + (named ? "" : "--time-column '" + names[column] + "' and ") +
+        "a --time-format that reads all of them" +
+        (named ? "" : " (--time-column none imports without time)"));
+  }
+
+  [[noreturn]] void refuse_unsorted(size_t column, const Seen& seen) const {
+    const bool long_table = !options.series_column.empty();
+    throw DataError(path + ": every number in '" + names[column] + "' is a date of the form " +
+                    seen.calendar + ", but they do not ascend" +
+                    (long_table ? " within each series" : "") +
+                    "; if it is the time, give --time-column '" + names[column] + "'" +
+                    (long_table ? "" : " (and --series-column when several series follow one "
+                                       "another)") +
+                    ", else --time-column none");
   }
 
   std::optional<TimeChoice> by_stamps() const {
@@ -203,22 +252,30 @@ struct Recogniser {
   std::optional<TimeChoice> by_calendar() const {
     std::vector<TimeChoice> called;
     std::vector<TimeChoice> others;
+    // Refused when no other column is the time.
+    std::vector<std::pair<size_t, Seen>> broken;
     for (size_t i = 0; i < names.size(); ++i) {
-      int64_t rows = 0;
-      bool ascends = true;
-      if (!open(i)) continue;
-      const std::string format = calendar_of(i, rows, ascends);
-      if (format.empty()) continue;
+      if (!open(i) || !sample[i].mostly_dates()) continue;
+      const Seen seen = whole_of(i);
       const bool usual = usual_time_name(names[i]) || short_time_name(names[i]);
-      if (usual && !ascends) {
-        throw DataError(path + ": every number in '" + names[i] + "' is a date of the form " +
-                        format + ", but they do not ascend" +
-                        (options.series_column.empty() ? "" : " within each series") +
-                        "; if it is the time, give --time-column '" + names[i] +
-                        "', else --time-column none");
+      const bool many = seen.dates >= kManyDates;
+      if (!seen.all_dates()) {
+        if ((usual && seen.mostly_dates()) || seen.surely_dates()) broken.emplace_back(i, seen);
+      } else if (usual && !seen.ascends) {
+        refuse_unsorted(i, seen);
+      } else if (!seen.ascends && many) {
+        broken.emplace_back(i, seen);
+      } else if (usual) {
+        called.push_back({names[i], seen.calendar, true});
+      } else if (seen.ascends && many) {
+        others.push_back({names[i], seen.calendar, true});
       }
-      if (usual) called.push_back({names[i], format, true});
-      if (!usual && ascends && rows >= kManyDates) others.push_back({names[i], format, true});
+    }
+    for (const auto& [column, seen] : broken) {
+      const bool usual = usual_time_name(names[column]) || short_time_name(names[column]);
+      if (!called.empty() || (!usual && !others.empty())) continue;
+      if (seen.all_dates()) refuse_unsorted(column, seen);
+      refuse_odd(column, seen);
     }
     const std::vector<TimeChoice>& candidates = called.empty() ? others : called;
     if (candidates.size() > 1) {
@@ -228,14 +285,26 @@ struct Recogniser {
     return candidates.empty() ? std::nullopt : std::optional(candidates.front());
   }
 
+  // Refuses numbers that count from 1970 in a column that is called like the time: as values they
+  // would be no input, and their order is that of the file.
+  void refuse_epochs() const {
+    for (size_t i = 0; i < names.size(); ++i) {
+      const Seen& seen = sample[i];
+      const bool usual = usual_time_name(names[i]) || short_time_name(names[i]);
+      if (!open(i) || !usual || seen.cells == 0 || seen.epochs < seen.cells) continue;
+      throw DataError(path + ": the numbers in '" + names[i] +
+                      "' may be times that count from 1970; if they are, give --time-column '" +
+                      names[i] + "', else --time-column none");
+    }
+  }
+
   // What the user named; numbers in it may be dates.
   TimeChoice named(size_t column) const {
-    int64_t rows = 0;
-    bool ascends = true;
-    const std::string format =
-        options.time_format.empty() ? calendar_of(column, rows, ascends) : "";
-    if (!format.empty()) return {options.time_column, format, true};
-    return {options.time_column, options.time_format, false};
+    if (!options.time_format.empty()) return {options.time_column, options.time_format, false};
+    const Seen seen = whole_of(column);
+    if (seen.all_dates()) return {options.time_column, seen.calendar, true};
+    if (seen.mostly_dates()) refuse_odd(column, seen);
+    return {options.time_column, "", false};
   }
 };
 
@@ -281,6 +350,7 @@ std::optional<TimeChoice> choose_time_column(const std::string& path, char delim
     return choice;
   }
   recogniser.refuse_broken(false);
+  if (options.time_format.empty()) recogniser.refuse_epochs();
   if (!options.time_format.empty()) {
     throw DataError(path + ": no column holds times of --time-format '" + options.time_format +
                     "'; correct it, or give --time-column");

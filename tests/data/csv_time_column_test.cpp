@@ -123,15 +123,13 @@ TEST_F(CsvTimeColumnTest, NumbersThatAreAscendingDatesAreTheTime) {
   EXPECT_EQ(format_of("t,a\n2013010100,1\n2013010101,2\nNA,3\n2013010101,4\n"), "t %Y%m%d%H");
   EXPECT_EQ(format_of("date,a\n19580329,1\n19580405,2\n"), "date %Y%m%d");
   EXPECT_EQ(format_of("ts,a\n201301010030,1\n"), "ts %Y%m%d%H%M");
-  // Not every number is a date; hour 24 is none.
-  EXPECT_EQ(format_of("t,a\n2013010123,1\n2013010124,2\n"), "none");
-  EXPECT_EQ(format_of("t,a\n20130101,1\n2013010100,2\n"), "none");
+  // Less than half are dates.
+  EXPECT_EQ(format_of("t,a\n20130101,1\n2013,2\n2014,3\n"), "none");
   // A column that is called by something else needs more of them.
   std::string text = "load,a\n";
   for (int i = 0; i < 9; ++i) text += "2020010" + std::to_string(i + 1) + ",1\n";
   EXPECT_EQ(format_of(text), "none");
   EXPECT_EQ(format_of(text + "20200110,1\n"), "load %Y%m%d");
-  EXPECT_EQ(format_of(text + "20200101,1\n"), "none");
   EXPECT_THAT(refusal("t,a\n20200102,1\n20200101,2\n"),
               AllOf(HasSubstr("every number in 't' is a date of the form %Y%m%d, but they do not "
                               "ascend; if it is the time, give --time-column 't'"),
@@ -154,6 +152,86 @@ TEST_F(CsvTimeColumnTest, NumbersThatAreAscendingDatesAreTheTime) {
   EXPECT_EQ(format_of("t,a\n20200101,1\n", options), "none");
   // Stamps with marks come first.
   EXPECT_THAT(time_column("t,when\n20200101,2020-01-01\n"), Optional(std::string("when")));
+}
+
+TEST_F(CsvTimeColumnTest, DatesThatDoNotAscendAreNoValues) {
+  std::string text = "DATUM_X,st,x\n";
+  for (const std::string station : {"A", "B"}) {
+    for (int day = 10; day < 15; ++day) text += "201301" + std::to_string(day) + "," + station + ",1\n";
+  }
+  EXPECT_EQ(refusal(text),
+            folder_.path("file.csv") +
+                ": every number in 'DATUM_X' is a date of the form %Y%m%d, but they do not ascend; "
+                "if it is the time, give --time-column 'DATUM_X' (and --series-column when several "
+                "series follow one another), else --time-column none");
+  // Nine are too few to tell in a column that is called otherwise; as values they are taken on
+  // purpose, and another column may be the time.
+  EXPECT_FALSE(time_column(text.substr(0, text.rfind("20130114"))));
+  CsvImportOptions options;
+  options.time_column = "DATUM_X";
+  EXPECT_THAT(time_column(text, options), Optional(std::string("DATUM_X")));
+  options.time_column = "none";
+  EXPECT_FALSE(time_column(text, options));
+  options = {};
+  options.columns = {"DATUM_X"};
+  EXPECT_FALSE(time_column(text, options));
+  std::string two = "born,seen\n";
+  for (int i = 10; i < 20; ++i) two += "199001" + std::to_string(30 - i) + ",202001" + std::to_string(i) + "\n";
+  EXPECT_THAT(time_column(two), Optional(std::string("seen")));
+}
+
+TEST_F(CsvTimeColumnTest, MistakesAmongDatesWithoutMarksAreErrors) {
+  // 199 dates and one mistake, behind the records by which columns are told.
+  const auto days = [](const std::string& name, const std::string& mistake) {
+    std::string text = name + ",x\n";
+    for (int i = 0; i < 199; ++i) {
+      text += std::to_string(20130101 + 100 * (i / 20 % 12) + i % 20) + ",1\n";
+      if (i == 150) text += mistake + ",1\n";
+    }
+    return text;
+  };
+  for (const std::string name : {"date", "MESS_DATUM"}) {
+    EXPECT_EQ(refusal(days(name, "20130431")),
+              folder_.path("file.csv") + ":153, column '" + name +
+                  "': '20130431' is no time of the form %Y%m%d, as 199 of its 200 cells are; "
+                  "correct it and its like or remove their rows, or give --time-column '" + name +
+                  "' and a --time-format that reads all of them (--time-column none imports "
+                  "without time)");
+  }
+  CsvImportOptions options;
+  options.time_column = "MESS_DATUM";
+  EXPECT_THAT(refusal(days("MESS_DATUM", "20130431"), options),
+              AllOf(HasSubstr("file.csv:153, column 'MESS_DATUM': '20130431'"),
+                    HasSubstr("or give a --time-format"),
+                    ::testing::Not(HasSubstr("--time-column"))));
+  // With a usual name half are enough, with another one 95 % are needed.
+  EXPECT_THAT(refusal("t,a\n2013010123,1\n2013010124,2\n"),
+              AllOf(HasSubstr("file.csv:3, column 't': '2013010124' is no time of the form"),
+                    HasSubstr("1 of its 2 cells"),
+                    HasSubstr("(hour 24 is hour 00 of the next day)")));
+  EXPECT_THAT(refusal("t,a\n20130101,1\n2013010100,2\n"), HasSubstr("'2013010100' is no time"));
+  std::string ids = "id,a\n";
+  for (int i = 11; i < 29; ++i) ids += "201301" + std::to_string(i) + ",1\n";
+  EXPECT_THAT(time_column(ids), Optional(std::string("id")));
+  EXPECT_FALSE(time_column(ids + "20130199,1\n"));  // 18 of 19
+  // Less than half are dates: the others are not mistaken.
+  options.time_column = "t";
+  EXPECT_EQ(choice_of("t,a\n2013010123,1\n1577836800,2\n1577836801,2\n", options)->format, "");
+}
+
+TEST_F(CsvTimeColumnTest, NumbersSince1970InAColumnCalledLikeTheTimeAreNoValues) {
+  EXPECT_EQ(refusal("timestamp,x\n1609603200,240\n1609463400,7\n"),
+            folder_.path("file.csv") +
+                ": the numbers in 'timestamp' may be times that count from 1970; if they are, give "
+                "--time-column 'timestamp', else --time-column none");
+  EXPECT_THAT(refusal("ts,x\n1609603200.5,240\n"), HasSubstr("the numbers in 'ts'"));
+  EXPECT_THAT(refusal("Date,x\n1609603200000,240\n"), HasSubstr("the numbers in 'Date'"));
+  EXPECT_FALSE(time_column("meter,x\n1609603200,240\n"));
+  EXPECT_FALSE(time_column("index,x\n1609603200,240\n160960320,1\n"));
+  EXPECT_FALSE(time_column("index,x\n4199999999,240\n"));  // in 2103
+  CsvImportOptions options;
+  options.time_column = "none";
+  EXPECT_FALSE(time_column("timestamp,x\n1609603200,240\n", options));
 }
 
 TEST_F(CsvTimeColumnTest, TheFirstHundredRowsDecide) {
