@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "data/csv_import.h"
@@ -65,6 +67,25 @@ char character_of(const cxxopts::ParseResult& result, const std::string& option)
   return text.front();
 }
 
+char decimal_of(const cxxopts::ParseResult& result) {
+  const char mark = character_of(result, "decimal");
+  if (mark != 0 && mark != '.' && mark != ',') {
+    throw runtime::UsageError(std::string("--decimal takes . or , and not '") + mark + "'");
+  }
+  return mark;
+}
+
+// A file that is named twice would count twice.
+void check_repeated(const Words& files) {
+  std::set<std::string> seen;
+  for (const std::string& file : files) {
+    std::error_code error;
+    if (!seen.insert(std::filesystem::weakly_canonical(file, error).string()).second) {
+      throw runtime::UsageError(file + " is named twice; name each CSV file once");
+    }
+  }
+}
+
 // Of an option that names a column.
 std::string name_of(const cxxopts::ParseResult& result, const std::string& option) {
   const auto name = value_of<std::string>(result, option, "");
@@ -93,6 +114,12 @@ Words columns_of(const cxxopts::ParseResult& result) {
   if (std::find(names.begin(), names.end(), "") != names.end()) {
     throw runtime::UsageError("--columns '" + text +
                               "' has an empty name; give names cut at single commas, such as a,b");
+  }
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second) {
+      throw runtime::UsageError("--columns names '" + name + "' twice; name each column once");
+    }
   }
   return names;
 }
@@ -143,7 +170,7 @@ data::CsvImportOptions csv_options(const cxxopts::ParseResult& result) {
   options.series_column = name_of(result, "series-column");
   options.columns = columns_of(result);
   options.delimiter = character_of(result, "delimiter");
-  options.decimal = character_of(result, "decimal");
+  options.decimal = decimal_of(result);
   options.time_format = value_of<std::string>(result, "time-format", "");
   options.time_zone = value_of<std::string>(result, "time-zone", "");
   if (result.count("missing-values") > 0) {
@@ -170,8 +197,10 @@ int run_import(const Words& words) {
   if (!result) return 0;
   const Words files = files_of(*result);
   if (files.empty()) throw runtime::UsageError("longship data import: no CSV file is named");
+  check_repeated(files);
+  const data::CsvImportOptions wanted = csv_options(*result);
   const std::string output = output_of(*result, files);
-  const data::CsvImport imported = data::import_csv(files, csv_options(*result));
+  const data::CsvImport imported = data::import_csv(files, wanted);
   data::write_series_file(output, imported.table, result->count("force") > 0);
   print_import(std::cout, imported);
   std::cout << "written        " << output << "\n";
@@ -245,6 +274,12 @@ int run_synth(const Words& words) {
   spec.columns = value_of(*result, "columns", spec.columns);
   spec.seed = value_of(*result, "seed", spec.seed);
   spec.missing = value_of(*result, "missing", spec.missing);
+  if (spec.series < 1 || spec.rows < 1 || spec.columns < 1) {
+    throw runtime::UsageError("longship data synth: --series, --rows and --columns take 1 or more");
+  }
+  if (!(spec.missing >= 0 && spec.missing < 1)) {
+    throw runtime::UsageError("--missing takes a share from 0 to below 1");
+  }
   const std::string output = output_of(*result);
   data::write_series_file(output, data::make_synthetic(spec), result->count("force") > 0);
   std::cout << "written        " << output << ": " << spec.series << " series of " << spec.rows

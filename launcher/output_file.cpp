@@ -1,5 +1,10 @@
 #include "launcher/output_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "runtime/error.h"
@@ -7,6 +12,19 @@
 namespace longship::launcher {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// The file is made beside its place under another name first, so that an existing one needs it,
+// too.
+void check_folder(const std::string& path, const fs::path& folder) {
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
+  const std::string reason = std::strerror(errno);
+  throw runtime::UsageError(path + " cannot be written: no file can be made in the folder " +
+                            folder.string() + " (" + reason + "); name a file in another folder");
+}
+
+}  // namespace
 
 std::string check_output_file(const std::string& path, bool force,
                               const std::vector<std::string>& inputs) {
@@ -32,6 +50,7 @@ std::string check_output_file(const std::string& path, bool force,
     if (fs::is_symlink(fs::symlink_status(path, error))) {
       throw UsageError(path + " is a link that leads nowhere; remove it or name another file");
     }
+    check_folder(path, folder);
     return path;
   }
   for (const std::string& input : inputs) {
@@ -42,7 +61,9 @@ std::string check_output_file(const std::string& path, bool force,
   if (!force) {
     throw UsageError(path + " exists; give --force to replace it");
   }
-  return fs::is_symlink(fs::symlink_status(path, error)) ? fs::canonical(path).string() : path;
+  const bool link = fs::is_symlink(fs::symlink_status(path, error));
+  check_folder(path, link ? fs::canonical(path).parent_path() : folder);
+  return link ? fs::canonical(path).string() : path;
 }
 
 }  // namespace longship::launcher

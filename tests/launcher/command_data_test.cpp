@@ -154,6 +154,29 @@ TEST_F(DataCommandTest, WrongCommandLinesAreUsageErrors) {
   EXPECT_THROW(data_command().run({"inspect", path("none.h5")}), data::DataError);
 }
 
+TEST_F(DataCommandTest, ValuesThatNoFileMakesRightAreUsageErrors) {
+  const std::string csv = write("a.csv", "temp,b\n1,2\n");
+  const std::string output = path("a.h5");
+  for (const std::string option : {"--rows", "--series", "--columns"}) {
+    EXPECT_THAT(usage_error({"synth", "--output", output, option, "0"}),
+                HasSubstr("--series, --rows and --columns take 1 or more"));
+  }
+  for (const std::string share : {"1", "1.5"}) {
+    EXPECT_THAT(usage_error({"synth", "--output", output, "--missing", share}),
+                HasSubstr("--missing takes a share from 0 to below 1"));
+  }
+  EXPECT_THAT(usage_error({"import", csv, "--output", output, "--columns", "temp,temp"}),
+              HasSubstr("--columns names 'temp' twice"));
+  EXPECT_THAT(usage_error({"import", csv, path("./a.csv"), "--output", output}),
+              HasSubstr("a.csv is named twice; name each CSV file once"));
+  for (const char* command : {"import", "inspect"}) {
+    std::vector<std::string> words = {command, csv, "--decimal", "x"};
+    if (words.front() == "import") words.insert(words.end(), {"--output", output});
+    EXPECT_THAT(usage_error(words), HasSubstr("--decimal takes . or , and not 'x'"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(output));
+}
+
 TEST_F(DataCommandTest, NamesOfColumnsAreNotEmpty) {
   const std::string csv = write("a.csv", "a,b\n1,2\n");
   for (const std::string columns : {"", ",", "a,,b", "a,", ",a"}) {

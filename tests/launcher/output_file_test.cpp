@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -53,6 +54,48 @@ TEST(OutputFile, NamesAFolderThatIsMissing) {
   const tests::TemporaryFolder folder;
   EXPECT_THAT(refusal(folder / "no/such/out.h5", false),
               HasSubstr("there is no folder " + (folder / "no/such")));
+}
+
+// Without root's rights, which every folder gives.
+class OtherUser {
+ public:
+  OtherUser() : user_(::geteuid()) {
+    if (user_ == 0) changed_ = ::seteuid(65534) == 0;
+  }
+  ~OtherUser() {
+    if (changed_ && ::seteuid(user_) != 0) ADD_FAILURE() << "the user cannot be changed back";
+  }
+  OtherUser(const OtherUser&) = delete;
+  OtherUser& operator=(const OtherUser&) = delete;
+
+ private:
+  uid_t user_;
+  bool changed_ = false;
+};
+
+TEST(OutputFile, NamesAFolderWithoutWritePermission) {
+  namespace fs = std::filesystem;
+  const tests::TemporaryFolder folder;
+  fs::create_directory(folder / "ro");
+  std::ofstream(folder / "ro/old.h5") << "x";
+  fs::create_symlink("ro/old.h5", folder / "link.h5");
+  fs::permissions(folder.path(), fs::perms(0755));
+  fs::permissions(folder / "ro", fs::perms(0555));
+  std::string fresh;
+  std::string old;
+  std::string link;
+  {
+    const OtherUser user;
+    fresh = refusal(folder / "ro/new.h5", false);
+    old = refusal(folder / "ro/old.h5", true);
+    link = refusal(folder / "link.h5", true);
+  }
+  EXPECT_EQ(fresh, (folder / "ro/new.h5") +
+                       " cannot be written: no file can be made in the folder " + (folder / "ro") +
+                       " (Permission denied); name a file in another folder");
+  EXPECT_THAT(old, HasSubstr("no file can be made in the folder " + (folder / "ro")));
+  EXPECT_THAT(link, HasSubstr("no file can be made in the folder "));
+  fs::permissions(folder / "ro", fs::perms(0755));
 }
 
 TEST(OutputFile, NeverReplacesAnInput) {
