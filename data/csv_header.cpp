@@ -1,6 +1,7 @@
 #include "data/csv_header.h"
 
 #include <algorithm>
+#include <fstream>
 #include <string_view>
 
 #include "data/error.h"
@@ -47,12 +48,25 @@ bool numbers_columns(const std::vector<std::string_view>& fields) {
   return true;
 }
 
+// Comment lines from this one on, counted with the lines in front of them.
+int64_t last_comment(const std::string& path, int64_t from) {
+  std::ifstream file(path);
+  std::string text;
+  int64_t line = 0;
+  while (std::getline(file, text)) {
+    ++line;
+    if (line >= from && !text.starts_with('#')) return line - 1;
+  }
+  return line;
+}
+
 }  // namespace
 
 CsvHeader::CsvHeader(CsvReader& reader, const CellParser& cells, bool no_header)
     : path_(reader.path()), no_header_(no_header) {
   if (!reader.next()) throw DataError(path_ + " is empty; it needs a header and rows");
   place_ = reader.place();
+  line_ = reader.line();
   const std::vector<std::string_view>& fields = reader.fields();
   if (no_header) {
     for (size_t i = 0; i < fields.size(); ++i) {
@@ -61,6 +75,11 @@ CsvHeader::CsvHeader(CsvReader& reader, const CellParser& cells, bool no_header)
     }
     reader.repeat();
     return;
+  }
+  if (fields.front().starts_with("sep=")) {
+    throw DataError(place_ + ": the line '" + shown(fields.front()) +
+                    "...' tells spreadsheets the delimiter and is no header; give --skip-lines " +
+                    std::to_string(reader.line()));
   }
   if (numbers_columns(fields)) {
     notes_.push_back(place_ +
@@ -82,6 +101,14 @@ CsvHeader::CsvHeader(CsvReader& reader, const CellParser& cells, bool no_header)
 
 void CsvHeader::check_width(const CsvReader& reader) {
   const size_t found = reader.fields().size();
+  const bool dropped = found == names_.size() + 1 && reader.fields().back().empty();
+  if (found > names_.size() && !dropped && !no_header_ && names_.front().starts_with('#')) {
+    throw DataError(reader.place() + ": " + std::to_string(found) +
+                    " fields, but the first line, '" + shown(names_.front()) + "', has " +
+                    std::to_string(names_.size()) +
+                    "; if that is a comment above the header, give --skip-lines " +
+                    std::to_string(last_comment(path_, line_)));
+  }
   if (ends_ == Ends::kUnknown) {
     ends_ = Ends::kEven;
     if (found == names_.size() + 1 && reader.fields().back().empty()) {
@@ -102,12 +129,14 @@ void CsvHeader::check_width(const CsvReader& reader) {
   const bool ends = ends_ == Ends::kRowsEndInDelimiter;
   const size_t expected = names_.size() + (ends ? 1 : 0);
   if (found == expected && (!ends || reader.fields().back().empty())) return;
+  const bool comment = reader.fields().front().starts_with('#');
   throw DataError(reader.place() + ": " + std::to_string(found) + " fields found, " +
                   std::to_string(expected) + " expected" +
                   (ends         ? " with the last one empty, as in the first row"
                    : no_header_ ? " as in the first line"
                                 : " as in the header") +
-                  "; repair the row, or quote a field that holds the delimiter");
+                  (comment ? "; the line looks like a comment: remove it"
+                           : "; repair the row, or quote a field that holds the delimiter"));
 }
 
 std::optional<size_t> CsvHeader::find(const std::string& name) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ class CsvHeader {
  private:
   std::string path_;
   std::string place_;
+  int64_t line_ = 1;
   bool no_header_ = false;
   std::vector<std::string> names_;
   std::vector<std::string> notes_;

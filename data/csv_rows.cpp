@@ -254,6 +254,8 @@ CsvRows CsvCollector::take(CsvImportReport& report, std::vector<std::string>& no
     if (column.state == CsvColumn::State::kText) {
       text.push_back("'" + column.name + "' ('" + column.text + "' at " + column.text_place + ")");
       rows_.other_columns.push_back(column.name);
+      // A time of day is what makes a stamp of a date in front.
+      if (parse_stamp("2000-01-01 " + column.text)) rows_.clock_columns.push_back(column.name);
     } else if (column.state == CsvColumn::State::kUnknown && !column.requested) {
       empty.push_back("'" + column.name + "'");
     } else {

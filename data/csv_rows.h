@@ -29,6 +29,7 @@ struct CsvRows {
   std::vector<std::string> files;
   std::vector<int64_t> file_begin;         // first row of each file
   std::vector<std::string> other_columns;  // names of the columns that were left out, with values
+  std::vector<std::string> clock_columns;  // of these, whose first text is a time of day
   std::vector<int64_t> missing;            // per column
   std::vector<int64_t> infinite;           // per column
 

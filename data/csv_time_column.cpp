@@ -202,14 +202,14 @@ struct Recogniser {
     const bool named = !options.time_column.empty();
     const bool midnight =
         text.size() > 8 && text.substr(8, 2) == "24" && calendar_format(text.substr(0, 8));
-    throw DataError(
-        seen.odd_place + ", column '" + names[column] + "': '" + shown(text) +
-        "' is no time of the form " + seen.calendar + ", as " + std::to_string(seen.dates) +
-        " of its " + std::to_string(seen.cells) + " cells are; correct it and its like" +
-        (midnight ? " (hour 24 is hour 00 of the next day)" : " or remove their rows") +
-        ", or give " + (named ? "" : "--time-column '" + names[column] + "' and ") +
-        "a --time-format that reads all of them" +
-        (named ? "" : " (--time-column none imports without time)"));
+    throw DataError(seen.odd_place + ", column '" + names[column] + "': '" + shown(text) +
+                    "' is no time of the form " + seen.calendar + ", as " +
+                    std::to_string(seen.dates) + " of its " + std::to_string(seen.cells) +
+                    " cells are; correct it and its like" +
+                    (midnight ? " (hour 24 is hour 00 of the next day)" : " or remove their rows") +
+                    ", or give " + (named ? "" : "--time-column '" + names[column] + "' and ") +
+                    "a --time-format that reads all of them" +
+                    (named ? "" : " (--time-column none imports without time)"));
   }
 
   [[noreturn]] void refuse_unsorted(size_t column, const Seen& seen) const {
@@ -218,8 +218,9 @@ struct Recogniser {
                     seen.calendar + ", but they do not ascend" +
                     (long_table ? " within each series" : "") +
                     "; if it is the time, give --time-column '" + names[column] + "'" +
-                    (long_table ? "" : " (and --series-column when several series follow one "
-                                       "another)") +
+                    (long_table ? ""
+                                : " (and --series-column when several series follow one "
+                                  "another)") +
                     ", else --time-column none");
   }
 
@@ -320,6 +321,14 @@ bool usual_time_name(const std::string& name) {
 }
 
 void BrokenTime::refuse() const {
+  if (beyond_range(text)) {
+    throw DataError(place + ", column '" + name + "': '" + shown(text) +
+                    "' is no time from 1677-09-21 to 2262-04-11, which times in nanoseconds are "
+                    "limited to, and the column looks like the time: " +
+                    std::to_string(bad) + " of its " + std::to_string(cells) +
+                    " cells are none; correct these cells or remove their rows (--time-column "
+                    "none imports without time)");
+  }
   const auto format = likely_time_format(text);
   const std::string named = "--time-column '" + name + "'";
   const std::string remedy = bad == cells && format

@@ -3,9 +3,12 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -30,10 +33,30 @@ bool same_row(const CsvRows& rows, int64_t a, int64_t b) {
                      columns * sizeof(float)) == 0;
 }
 
+// Where the time of day stands beside a time column of dates: in a column of texts such as 06:00,
+// or in one of numbers that is called so.
+std::optional<std::string> clock_column(const CsvRows& rows) {
+  if (!rows.clock_columns.empty()) return rows.clock_columns.front();
+  for (const std::string& name : rows.columns) {
+    for (const std::string_view clock : {"hour", "hours", "hr", "stunde", "time", "uhrzeit"}) {
+      const bool same = std::equal(name.begin(), name.end(), clock.begin(), clock.end(),
+                                   [](unsigned char a, char b) { return std::tolower(a) == b; });
+      if (same) return name;
+    }
+  }
+  return std::nullopt;
+}
+
 [[noreturn]] void refuse_conflict(const CsvRows& rows, size_t series, int64_t a, int64_t b,
                                   const CsvImportReport& report) {
   std::string hint = "; remove one of the rows";
-  if (report.series_column.empty()) {
+  const bool midnight = rows.time[static_cast<size_t>(a)] % kDayNs == 0;
+  const auto clock = midnight ? clock_column(rows) : std::nullopt;
+  if (clock) {
+    hint = "; the time of day seems to stand in column '" + *clock + "': join " +
+           (report.time_column.empty() ? "the date" : "'" + report.time_column + "'") +
+           " and it into one column before the import, such as 2020-12-31 06:00";
+  } else if (report.series_column.empty()) {
     hint = "; if the file holds several series, give --series-column";
     if (!rows.other_columns.empty()) {
       hint += " (columns that were left out: " + listed(rows.other_columns) + ")";

@@ -55,4 +55,24 @@ std::optional<std::string> likely_time_format(std::string_view text) {
   return std::nullopt;
 }
 
+bool beyond_range(std::string_view text, const std::string& format) {
+  const auto digit = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = begin;
+    while (digit(end)) ++end;
+    // Digits without marks start with the year.
+    const bool year = end - begin == 4 || (begin == 0 && end >= 8);
+    if (year) {
+      const std::string_view digits = text.substr(begin, 4);
+      if (digits > "1677" && digits < "2262") return false;
+      const std::string near =
+          std::string(text.substr(0, begin)) + "2000" + std::string(text.substr(begin + 4));
+      return format.empty() ? parse_stamp(near).has_value()
+                            : parse_by_format(near, format).has_value();
+    }
+    begin = end + 1;
+  }
+  return false;
+}
+
 }  // namespace longship::data

@@ -21,4 +21,8 @@ std::optional<std::string> calendar_format(std::string_view text);
 // either way round.
 std::optional<std::string> likely_time_format(std::string_view text);
 
+// Whether a text would be a time if its year of four digits were nearer: of a format, or of none
+// recognised. Nanoseconds since 1970 in 64 bits reach from 1677-09-21 to 2262-04-11.
+bool beyond_range(std::string_view text, const std::string& format = "");
+
 }  // namespace longship::data

@@ -236,6 +236,11 @@ int64_t TimeColumn::parse(std::string_view text, const std::string& place) {
     if (!stamp && named_) stamp = parse_epoch(text);
   }
   if (!stamp) {
+    if (beyond_range(text, format_)) {
+      throw DataError(place + ": '" + shown(text) +
+                      "' is no time from 1677-09-21 to 2262-04-11, which times in nanoseconds are "
+                      "limited to; correct it, or leave out the row");
+    }
     throw DataError(place + ": '" + shown(text) + "' is not a time" +
                     (format_.empty()
                          ? ", or not a recognised one; " + advice_on(text)

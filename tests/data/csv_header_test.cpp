@@ -102,6 +102,31 @@ TEST_F(CsvHeaderTest, RaggedRowsNameLineAndCounts) {
                     HasSubstr("--skip-lines 1")));
 }
 
+TEST_F(CsvHeaderTest, CommentsAndLinesForSpreadsheetsAreToldWithTheLinesToSkip) {
+  EXPECT_EQ(
+      refusal("# station 5\n# lat 3\nt,a\n1,2\n"),
+      folder_.path("file.csv") +
+          ":3: 2 fields, but the first line, '# station 5', has 1; if that is a comment above "
+          "the header, give --skip-lines 2");
+  EXPECT_THAT(header_of("# t,a\n1,2\n").names(), ElementsAre("# t", "a"));
+  EXPECT_THAT(refusal("t,a\n1,2\n# moved\n3,4\n"),
+              HasSubstr("file.csv:3: 1 fields found, 2 expected as in the header; the line looks "
+                        "like a comment: remove it"));
+  for (const std::string mark : {";", ","}) {
+    EXPECT_EQ(refusal("sep=" + mark + "\nt" + mark + "a\n1" + mark + "2\n"),
+              folder_.path("file.csv") + ":1: the line 'sep=" + (mark == "," ? "" : ";") +
+                  "...' tells spreadsheets the delimiter and is no header; give --skip-lines 1");
+  }
+  // What is skipped counts.
+  CsvReader reader(folder_.write("file.csv", "title\n# x\n# y\na,b\n1,2\n"), ',', 1);
+  CsvHeader header(reader, cells_);
+  ASSERT_TRUE(reader.next());
+  header.check_width(reader);
+  ASSERT_TRUE(reader.next());
+  EXPECT_THAT(message_of<DataError>([&] { header.check_width(reader); }),
+              HasSubstr("give --skip-lines 3"));
+}
+
 TEST_F(CsvHeaderTest, ADelimiterAtEveryRowEndIsDropped) {
   const CsvHeader rows = header_of("a,b\n1,2,\n3,4,\n");
   EXPECT_THAT(rows.names(), ElementsAre("a", "b"));

@@ -217,6 +217,13 @@ TEST_F(CsvRowsTest, DatesWithPointsAreTime) {
   EXPECT_THAT(collect("t,a,remark\n2020-01-01,1,31.12.2020 noon\n").columns, ElementsAre("a"));
 }
 
+TEST_F(CsvRowsTest, ColumnsOfTimesOfDayAreTold) {
+  const CsvRows rows = collect(
+      "Date,Time,Uhr,Text,a\n2020-12-30,00:00,6:00:00,soon,1\n2020-12-30,01:00,7:00:00,6,2\n");
+  EXPECT_THAT(rows.columns, ElementsAre("a"));
+  EXPECT_THAT(rows.clock_columns, ElementsAre("Time", "Uhr"));
+}
+
 TEST_F(CsvRowsTest, PointsThatMayGroupThousandsAreRefused) {
   EXPECT_EQ(refusal("d;a\n30.12.2020;995\n31.12.2020;1.000\n01.01.2021;1.005\n"),
             folder_.path("a.csv") +

@@ -154,10 +154,20 @@ TEST_F(CsvTimeColumnTest, NumbersThatAreAscendingDatesAreTheTime) {
   EXPECT_THAT(time_column("t,when\n20200101,2020-01-01\n"), Optional(std::string("when")));
 }
 
+TEST_F(CsvTimeColumnTest, YearsThatNanosecondsDoNotReachAreTold) {
+  EXPECT_EQ(refusal("date,x\n2020-01-01,0\n9999-12-31,1\n"),
+            folder_.path("file.csv") +
+                ":3, column 'date': '9999-12-31' is no time from 1677-09-21 to 2262-04-11, which "
+                "times in nanoseconds are limited to, and the column looks like the time: 1 of its "
+                "2 cells are none; correct these cells or remove their rows (--time-column none "
+                "imports without time)");
+}
+
 TEST_F(CsvTimeColumnTest, DatesThatDoNotAscendAreNoValues) {
   std::string text = "DATUM_X,st,x\n";
   for (const std::string station : {"A", "B"}) {
-    for (int day = 10; day < 15; ++day) text += "201301" + std::to_string(day) + "," + station + ",1\n";
+    for (int day = 10; day < 15; ++day)
+      text += "201301" + std::to_string(day) + "," + station + ",1\n";
   }
   EXPECT_EQ(refusal(text),
             folder_.path("file.csv") +
@@ -176,7 +186,8 @@ TEST_F(CsvTimeColumnTest, DatesThatDoNotAscendAreNoValues) {
   options.columns = {"DATUM_X"};
   EXPECT_FALSE(time_column(text, options));
   std::string two = "born,seen\n";
-  for (int i = 10; i < 20; ++i) two += "199001" + std::to_string(30 - i) + ",202001" + std::to_string(i) + "\n";
+  for (int i = 10; i < 20; ++i)
+    two += "199001" + std::to_string(30 - i) + ",202001" + std::to_string(i) + "\n";
   EXPECT_THAT(time_column(two), Optional(std::string("seen")));
 }
 
@@ -194,21 +205,22 @@ TEST_F(CsvTimeColumnTest, MistakesAmongDatesWithoutMarksAreErrors) {
     EXPECT_EQ(refusal(days(name, "20130431")),
               folder_.path("file.csv") + ":153, column '" + name +
                   "': '20130431' is no time of the form %Y%m%d, as 199 of its 200 cells are; "
-                  "correct it and its like or remove their rows, or give --time-column '" + name +
+                  "correct it and its like or remove their rows, or give --time-column '" +
+                  name +
                   "' and a --time-format that reads all of them (--time-column none imports "
                   "without time)");
   }
   CsvImportOptions options;
   options.time_column = "MESS_DATUM";
-  EXPECT_THAT(refusal(days("MESS_DATUM", "20130431"), options),
-              AllOf(HasSubstr("file.csv:153, column 'MESS_DATUM': '20130431'"),
-                    HasSubstr("or give a --time-format"),
-                    ::testing::Not(HasSubstr("--time-column"))));
+  EXPECT_THAT(
+      refusal(days("MESS_DATUM", "20130431"), options),
+      AllOf(HasSubstr("file.csv:153, column 'MESS_DATUM': '20130431'"),
+            HasSubstr("or give a --time-format"), ::testing::Not(HasSubstr("--time-column"))));
   // With a usual name half are enough, with another one 95 % are needed.
-  EXPECT_THAT(refusal("t,a\n2013010123,1\n2013010124,2\n"),
-              AllOf(HasSubstr("file.csv:3, column 't': '2013010124' is no time of the form"),
-                    HasSubstr("1 of its 2 cells"),
-                    HasSubstr("(hour 24 is hour 00 of the next day)")));
+  EXPECT_THAT(
+      refusal("t,a\n2013010123,1\n2013010124,2\n"),
+      AllOf(HasSubstr("file.csv:3, column 't': '2013010124' is no time of the form"),
+            HasSubstr("1 of its 2 cells"), HasSubstr("(hour 24 is hour 00 of the next day)")));
   EXPECT_THAT(refusal("t,a\n20130101,1\n2013010100,2\n"), HasSubstr("'2013010100' is no time"));
   std::string ids = "id,a\n";
   for (int i = 11; i < 29; ++i) ids += "201301" + std::to_string(i) + ",1\n";

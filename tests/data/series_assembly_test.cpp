@@ -108,6 +108,19 @@ TEST_F(SeriesAssemblyTest, OneTimeWithTwoValuesIsRefusedWithBothPlaces) {
   stores.other_columns = {"store"};
   EXPECT_THAT(message_of<DataError>([&] { assemble(stores); }),
               HasSubstr("give --series-column (columns that were left out: store)"));
+  // A column with the time of day tells no series apart.
+  stores.other_columns = {"Time", "store"};
+  stores.clock_columns = {"Time"};
+  report_.time_column = "Date";
+  const std::string message =
+      message_of<DataError>([&] { assemble_series(stores, false, report_); });
+  EXPECT_THAT(message, HasSubstr("the time of day seems to stand in column 'Time': join 'Date' and "
+                                 "it into one column before the import"));
+  EXPECT_THAT(message, ::testing::Not(HasSubstr("--series-column")));
+  CsvRows hours = rows_of({{0, 1}, {0, 2}});
+  hours.columns = {"Hour"};
+  EXPECT_THAT(message_of<DataError>([&] { assemble(hours); }),
+              HasSubstr("stand in column 'Hour': join the date and it"));
   report_ = {};
   report_.series_column = "store";
   EXPECT_THAT(message_of<DataError>([&] {

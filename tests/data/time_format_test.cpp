@@ -36,6 +36,19 @@ TEST(TimeFormatTest, FormatsOfDatesThatAreNotRecognisedReadThem) {
   }
 }
 
+TEST(TimeFormatTest, YearsThatNanosecondsDoNotReachAreTold) {
+  for (const char* text : {"1600-01-01", "9999-12-31T23:59:59Z", "31.12.9999", "1/1/1600 06:00",
+                           "2262-05-01", "1677-01-01"}) {
+    EXPECT_FALSE(parse_stamp(text)) << text;
+    EXPECT_TRUE(beyond_range(text)) << text;
+  }
+  EXPECT_TRUE(beyond_range("99991231", "%Y%m%d"));
+  for (const char* text : {"2020-02-30", "1600-13-01", "soon", "", "9999", "1600-01-01x"}) {
+    EXPECT_FALSE(beyond_range(text)) << text;
+  }
+  EXPECT_FALSE(beyond_range("20200230", "%Y%m%d"));
+}
+
 TEST(TimeFormatTest, OtherTextsAndEitherOrderHaveNone) {
   for (const char* text :
        {"", "20201301", "2020123124", "1577836800", "17010101", "12.31.2020", "1.299.999", "1.5",

@@ -153,6 +153,12 @@ TEST(TimeParserTest, OnlyAFormatThatReadsTheTextIsAdvised) {
   TimeColumn formatted("%Y", "", true);
   EXPECT_THAT(message_of<DataError>([&] { formatted.parse("20", "f:3"); }),
               HasSubstr("'20' is not a time of the format %Y; correct it"));
+  EXPECT_EQ(
+      advice("1600-01-01"),
+      "f:2: '1600-01-01' is no time from 1677-09-21 to 2262-04-11, which times in nanoseconds "
+      "are limited to; correct it, or leave out the row");
+  EXPECT_THAT(message_of<DataError>([&] { formatted.parse("9999", "f:3"); }),
+              HasSubstr("f:3: '9999' is no time from 1677-09-21 to 2262-04-11"));
 }
 
 }  // namespace
