@@ -1,0 +1,293 @@
+// The forward recurrence of LSTM layers: from the inputs' projections to hidden states and, for
+// backward, the gates and cell states.
+//
+// Algorithm. Per step, with the recurrent weights R of a layer and h = 0, c = 0 at first:
+//
+//   z = projection + b_ih + b_hh + R h;  i, f, o = sigmoid(z_i, z_f, z_o);  g = tanh(z_g)
+//   c = f c + i g;                       h = o tanh(c)
+//
+// Products take halves and sum in FP32; c, the gates' arithmetic and the biases are FP32; h is
+// rounded to a half, once, for its next product and for the output alike.
+//
+// Tiling. A cluster's CTA holds the rows of R for its 64 units in registers over all steps: warp w
+// the four gates of units 8w to 8w + 7, as two 16 by hidden matrices of mma.m16n8k16, rows 0-7 and
+// 8-15 being gates i, f and gates g, o. So a lane's results are the four gates of its own unit and
+// samples, and what follows the product needs no exchange between lanes. B is h, turned: 8 samples
+// by all hidden units, in shared memory.
+//
+// With kTiles = 2 a cluster runs two tiles in alternation, and works on one while the other's
+// product is under way, or what it sent: a step of two takes far less than two steps of one, but
+// more than one.
+//
+// Synchronisation. New hidden states go to every CTA's copy of h (Note [Exchange]; 16 bytes a lane:
+// the 8 units of a warp of one sample to one CTA). Projections come by the input ring (Note [Input
+// ring]): 16 bytes a thread, of rows that all warps read, so each stage has a barrier at which
+// every thread arrives as its copy is done. A stage is filled again at the end of a step in which
+// the warp has waited for an exchange to which every warp of its CTA contributed after it had read
+// that stage.
+
+#include "models/kernels/lstm_cluster.cuh"
+
+namespace longship::models {
+namespace lstm {
+
+// Of shared memory, and of work, in a cluster of kCtas.
+template <int kCtas, int kTiles>
+struct ForwardLayout {
+  static constexpr int kHidden = kLstmCtaHidden * kCtas;
+  // Rows of h, of a sample each. Eight of them, 16 bytes apart in the banks, are written and read
+  // at once.
+  static constexpr uint32_t kSampleStride = 2 * kHidden + 16;
+  static constexpr uint32_t kSampleBytes = kLstmTileRows * kSampleStride;
+  static constexpr uint32_t kExchangeBytes = kLstmTileRows * kHidden * 2;
+  // Of a tile in a stage: rows of 64 units, of gate and sample.
+  static constexpr uint32_t kStageRows = kGates * kLstmTileRows;
+  static constexpr uint32_t kTileBytes = kStageRows * kRowStride;
+  static constexpr uint32_t kStageBytes = kTiles * kTileBytes;
+  static_assert(kStageRows * kRowBytes == 16 * kThreads);
+
+  static constexpr uint32_t kFull = 0;                         // barriers of the stages
+  static constexpr uint32_t kExchanged = kFull + 8 * kStages;  // and of two exchanges of each tile
+  static constexpr uint32_t kH = 128;
+  static constexpr uint32_t kZeros = kH + 2 * kTiles * kSampleBytes;  // the initial state
+  static constexpr uint32_t kRing = kZeros + kSampleBytes;
+  static constexpr uint32_t kBytes = kRing + kStages * kStageBytes;
+};
+
+}  // namespace lstm
+
+namespace {
+
+using namespace lstm;    // NOLINT(google-build-using-namespace)
+using namespace hopper;  // NOLINT(google-build-using-namespace)
+
+template <typename Half, int kCtas, int kTiles>
+__device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& launch) {
+  using L = ForwardLayout<kCtas, kTiles>;
+  constexpr int kHidden = L::kHidden;
+  constexpr int kSlotHidden = kLstmTileRows * kHidden;  // of a slot's hidden states
+  extern __shared__ __align__(128) unsigned char shared[];
+  const uint32_t base = shared_address(shared);
+  const auto thread = static_cast<int>(threadIdx.x);
+  // Uniform over the warp, which the compiler would not know.
+  const int warp = __shfl_sync(~0U, thread / 32, 0);
+  const int lane = thread % 32;
+  const int g = lane / 4;
+  const int q = lane % 4;
+  const auto rank = static_cast<int>(cluster_rank());
+  const int unit = rank * kLstmCtaHidden + warp * 8;  // the warp's first
+  const int cluster = static_cast<int>(blockIdx.x) / kCtas;
+  const int clusters = static_cast<int>(gridDim.x) / kCtas;
+  const int items = items_of(launch);
+  const int window = launch.window;
+  const int64_t slots = window + 1;
+
+  if (thread == 0) {
+    for (uint32_t i = 0; i < kStages; ++i) init_barrier(base + L::kFull + 8 * i, kThreads);
+    for (uint32_t i = 0; i < 2 * kTiles; ++i) init_barrier(base + L::kExchanged + 8 * i, 1);
+    publish_barriers();
+    for (uint32_t i = 0; i < 2 * kTiles; ++i) {
+      expect_bytes(base + L::kExchanged + 8 * i, L::kExchangeBytes);
+    }
+  }
+  cluster_sync();
+
+  // Copies the projections of the step three ahead; each thread 16 bytes of a row of 64 units.
+  constexpr int kPieces = kRowBytes / 16;
+  const int stage_row = thread / kPieces;
+  const int64_t in_projection = int64_t{stage_row % kLstmTileRows} * (kGates * kHidden) +
+                                stage_row / kLstmTileRows * kHidden + rank * kLstmCtaHidden +
+                                thread % kPieces * 8;
+  const uint32_t in_stage = base + L::kRing + stage_row * kRowStride + thread % kPieces * 16;
+  Cursor ahead{cluster};
+  const Half* projection = nullptr;
+  uint32_t filled = 0;
+  const auto fill = [&]() {
+    if (ahead.item >= items) return;
+    if (ahead.step == 0) {
+      const Place place = place_of(launch, ahead.item);
+      projection = static_cast<const Half*>(launch.jobs[place.job].projection) +
+                   place.tile * slots * (kGates * kSlotHidden) + in_projection;
+    }
+    const uint32_t stage = filled % kStages;
+#pragma unroll
+    for (int u = 0; u < kTiles; ++u) {
+      copy_async<16>(in_stage + stage * L::kStageBytes + u * L::kTileBytes,
+                     projection + u * slots * (kGates * kSlotHidden));
+    }
+    arrive_with_copies(base + L::kFull + 8 * stage);
+    projection += kGates * kSlotHidden;
+    ahead.advance(window, clusters);
+    ++filled;
+  };
+  for (int i = 0; i < kAhead; ++i) fill();
+
+  for (uint32_t i = thread * 16; i < L::kSampleBytes; i += kThreads * 16) {
+    *reinterpret_cast<uint4*>(shared + L::kZeros + i) = uint4{};
+  }
+  __syncthreads();
+  const uint32_t read_h = base + L::kH + lane % 8 * L::kSampleStride + lane / 8 * 16;
+  const uint32_t read_zeros = read_h + (L::kZeros - L::kH);
+  const uint32_t send_h = in_cta(base + L::kH, q % kCtas) + g * L::kSampleStride + unit * 2;
+  const uint32_t send_barrier = in_cta(base + L::kExchanged, q % kCtas);
+  const uint32_t read_projection = base + L::kRing + lane * kRowStride + warp * 16;
+
+  const auto wait_exchange = [&](int u, uint32_t s) {
+    wait_barrier(base + L::kExchanged + 16 * u + 8 * (s % 2), s / 2 % 2);
+  };
+
+  uint32_t weights[2][kHidden / 16][4];
+  float bias[kGates];
+  int loaded = -1;
+  uint32_t n = 0;  // steps
+  for (int item = cluster; item < items; item += clusters) {
+    const Place place = place_of(launch, item);
+    const LstmForwardJob& job = launch.jobs[place.job];
+    if (place.job != loaded) {
+      loaded = place.job;
+#pragma unroll
+      for (int gate = 0; gate < kGates; ++gate) {
+        const int row = gate * kHidden + unit + g;
+        bias[gate] = job.bias_ih[row] + job.bias_hh[row];
+        const auto* k = reinterpret_cast<const uint32_t*>(static_cast<const Half*>(job.weight_hh) +
+                                                          int64_t{row} * kHidden + 2 * q);
+#pragma unroll
+        for (int part = 0; part < kHidden / 8; ++part) {
+          weights[gate / 2][part / 2][gate % 2 + part % 2 * 2] = __ldg(k + 4 * part);
+        }
+      }
+    }
+
+    Half* write_h =
+        static_cast<Half*>(job.hidden) + place.tile * slots * kSlotHidden + rank * kLstmCtaHidden;
+    if (thread < kLstmTileRows * kPieces) {
+      Half* zeros = write_h + int64_t{thread / kPieces} * kHidden + thread % kPieces * 8;
+#pragma unroll
+      for (int u = 0; u < kTiles; ++u) {
+        *reinterpret_cast<uint4*>(zeros + u * slots * kSlotHidden) = uint4{};
+      }
+      if (place.tile + kTiles == launch.layer_tiles) {
+        *reinterpret_cast<uint4*>(zeros + kTiles * slots * kSlotHidden) = uint4{};
+      }
+    }
+    write_h += kSlotHidden + g * kHidden + warp * 8;
+    const int64_t saved = (place.tile * window * kCtas + rank) * kThreads + thread;
+    const int64_t saved_of_tile = int64_t{window} * kCtas * kThreads;
+    uint4* write_gates = job.gates == nullptr ? nullptr : static_cast<uint4*>(job.gates) + saved;
+    float2* write_cells =
+        job.cells == nullptr ? nullptr : reinterpret_cast<float2*>(job.cells) + saved;
+
+    float c[kTiles][2] = {};
+    // Of a tile, per gate and two samples; in two parts, so that a product need not wait for the
+    // one before.
+    float sum[kTiles][2][2][4];
+    for (int t = 0; t < window; ++t, ++n) {
+      const uint32_t stage = n % kStages;
+      wait_barrier(base + L::kFull + 8 * stage, n / kStages % 2);
+
+      const auto multiply = [&](int u) {
+        uint32_t x[kGates];
+        load_matrices_turned(x, read_projection + stage * L::kStageBytes + u * L::kTileBytes);
+#pragma unroll
+        for (int gate = 0; gate < kGates; ++gate) {
+          const float2 v = unpack<Half>(x[gate]);
+          float(&first)[4] = sum[u][gate / 2][0];
+          float(&second)[4] = sum[u][gate / 2][1];
+          first[gate % 2 * 2] = v.x + bias[gate];
+          first[gate % 2 * 2 + 1] = v.y + bias[gate];
+          second[gate % 2 * 2] = second[gate % 2 * 2 + 1] = 0;
+        }
+        if (n > 0) wait_exchange(u, n - 1);
+        const uint32_t h = t == 0 ? read_zeros : read_h + (2 * u + (n - 1) % 2) * L::kSampleBytes;
+#pragma unroll
+        for (int pair = 0; pair < kHidden / 32; ++pair) {
+          uint32_t b[4];
+          load_matrices(b, h + pair * 64);
+          multiply_add<Half>(sum[u][0][pair % 2], weights[0][2 * pair], b[0], b[1]);
+          multiply_add<Half>(sum[u][1][pair % 2], weights[1][2 * pair], b[0], b[1]);
+          multiply_add<Half>(sum[u][0][pair % 2], weights[0][2 * pair + 1], b[2], b[3]);
+          multiply_add<Half>(sum[u][1][pair % 2], weights[1][2 * pair + 1], b[2], b[3]);
+        }
+      };
+      const auto finish = [&](int u) {
+        float gates[kGates][2];
+        float h[2];
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          gates[0][e] = sigmoid_fast(sum[u][0][0][e] + sum[u][0][1][e]);
+          gates[1][e] = sigmoid_fast(sum[u][0][0][2 + e] + sum[u][0][1][2 + e]);
+          gates[2][e] = tanh_fast(sum[u][1][0][e] + sum[u][1][1][e]);
+          gates[3][e] = sigmoid_fast(sum[u][1][0][2 + e] + sum[u][1][1][2 + e]);
+          c[u][e] = fmaf(gates[1][e], c[u][e], gates[0][e] * gates[2][e]);
+          h[e] = gates[3][e] * tanh_fast(c[u][e]);
+        }
+        // The warp's 8 units of sample g, to each of the group's four lanes.
+        const uint32_t mine = turned(pack<Half>(h[0], h[1]));
+        uint32_t units[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) units[i] = __shfl_sync(~0U, mine, g * 4 + i);
+        if (q < kCtas) {
+          store_async(send_h + (2 * u + n % 2) * L::kSampleBytes, units,
+                      send_barrier + 16 * u + 8 * (n % 2));
+        }
+        // Exchange n - 1 has been waited for, and n + 1 is the next of its barrier.
+        if (n > 0 && thread == 0) {
+          expect_bytes(base + L::kExchanged + 16 * u + 8 * ((n + 1) % 2), L::kExchangeBytes);
+        }
+        if (q == 0) {
+          *reinterpret_cast<uint4*>(write_h + u * slots * kSlotHidden) =
+              uint4{units[0], units[1], units[2], units[3]};
+        }
+        if (write_gates != nullptr) {
+          write_gates[u * saved_of_tile] =
+              uint4{pack<Half>(gates[0][0], gates[0][1]), pack<Half>(gates[1][0], gates[1][1]),
+                    pack<Half>(gates[2][0], gates[2][1]), pack<Half>(gates[3][0], gates[3][1])};
+          write_cells[u * saved_of_tile] = float2{c[u][0], c[u][1]};
+        }
+      };
+      // What follows the first tile's product is done while the second's is under way.
+#pragma unroll
+      for (int u = 0; u < kTiles; ++u) multiply(u);
+#pragma unroll
+      for (int u = 0; u < kTiles; ++u) finish(u);
+
+      write_h += kSlotHidden;
+      if (write_gates != nullptr) {
+        write_gates += kCtas * kThreads;
+        write_cells += kCtas * kThreads;
+      }
+      fill();
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < kTiles; ++u) wait_exchange(u, n - 1);
+  __syncwarp();
+  cluster_sync();
+}
+
+template <typename Half, int kCtas, int kTiles>
+__global__ void __launch_bounds__(kThreads, kCtas <= 2 ? 2 : 1)
+    lstm_forward(const __grid_constant__ LstmLaunch<LstmForwardJob> launch) {
+#if __CUDA_ARCH__ >= 900
+  run_forward<Half, kCtas, kTiles>(launch);
+#endif
+}
+
+template <typename Half, int kCtas, int kTiles>
+struct Variant {
+  static constexpr auto kernel = lstm_forward<Half, kCtas, kTiles>;
+  static constexpr size_t shared_bytes = ForwardLayout<kCtas, kTiles>::kBytes;
+};
+
+}  // namespace
+
+void launch_lstm_forward(const LstmLaunch<LstmForwardJob>& launch, cudaStream_t stream) {
+  const int clusters = std::min(launch.clusters, items_of(launch));
+  prepare<Variant>(launch.kernel, clusters, stream).run(launch);
+}
+
+int resident_lstm_forward_clusters(const LstmKernelKind& kind) {
+  return prepare<Variant>(kind, 1, nullptr).resident();
+}
+
+}  // namespace longship::models

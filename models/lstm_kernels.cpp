@@ -1,0 +1,429 @@
+#include "models/lstm_kernels.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "models/lstm_recurrence.h"
+
+namespace longship::models {
+namespace {
+
+constexpr int64_t kGates = 4;
+constexpr int64_t kAlignment = 8;  // of the columns of matrices of halves, for Tensor Cores
+
+int64_t rounded_up(int64_t n, int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+LstmElement element_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return LstmElement::kFloat;
+    case at::kHalf:
+      return LstmElement::kHalf;
+    case at::kBFloat16:
+      return LstmElement::kBfloat16;
+    default:
+      TORCH_CHECK(false, "LSTM kernels take float32, fp16 or bfloat16, not ", tensor.scalar_type());
+  }
+}
+
+int64_t tiles_of(const std::vector<LstmTiles>& round) {
+  int64_t tiles = 0;
+  for (const LstmTiles& part : round) tiles += part.tiles;
+  return tiles;
+}
+
+// What `first` has so far comes before what `second` gets.
+void order(const c10::cuda::CUDAStream& first, const c10::cuda::CUDAStream& second) {
+  at::cuda::CUDAEvent event;
+  event.record(first);
+  event.block(second);
+}
+
+LstmKernelKind kind_of(const LstmKernelShape& shape, int64_t tiles) {
+  return {static_cast<int>(shape.hidden), shape.type == at::kBFloat16, static_cast<int>(tiles)};
+}
+
+int64_t tiles_of_batch(int64_t batch) {
+  return (batch + kLstmTileRows - 1) / kLstmTileRows;
+}
+
+}  // namespace
+
+std::string lstm_kernels_obstacle(const LstmKernelShape& shape, c10::DeviceIndex device) {
+  if (!at::cuda::is_available()) return "there is no GPU";
+  const cudaDeviceProp* gpu = at::cuda::getDeviceProperties(device);
+  if (gpu->major != 9 || gpu->minor != 0) {
+    return "they are for compute capability 9.0, and " + std::string(gpu->name) + " has " +
+           std::to_string(gpu->major) + "." + std::to_string(gpu->minor);
+  }
+  if (shape.type != at::kHalf && shape.type != at::kBFloat16) {
+    return "they are for fp16 and bf16";
+  }
+  constexpr int64_t kMostHidden = kLstmCtaHidden * kLstmMostCtas;
+  if (shape.hidden < 1 || shape.hidden > kMostHidden || shape.hidden % kLstmCtaHidden != 0) {
+    return "they are for hidden sizes of 64, 128, 192 and 256, not " + std::to_string(shape.hidden);
+  }
+  if (shape.batch < 1 || shape.window < 1 || shape.inputs < 1 || shape.layers < 1) {
+    return "a size is not positive";
+  }
+  constexpr int64_t kMost = std::numeric_limits<int>::max() / 2;
+  if (shape.window > kMost || shape.batch > kMost) return "a size is too large";
+  const c10::cuda::CUDAGuard guard(device);
+  for (const int64_t tiles : {1, 2}) {
+    if (tiles == 2 && shape.hidden < kLstmLeastPairedHidden) continue;
+    const LstmKernelKind kind = kind_of(shape, tiles);
+    if (resident_lstm_forward_clusters(kind) < 1 || resident_lstm_backward_clusters(kind) < 1) {
+      return "this GPU runs no cluster of " + std::to_string(shape.hidden / kLstmCtaHidden) +
+             " thread blocks of theirs";
+    }
+  }
+  return {};
+}
+
+std::vector<std::vector<LstmTiles>> lstm_rounds(int64_t layers, int64_t tiles, int64_t clusters) {
+  // No launch is larger than a layer: else a tile and its predecessor could be in one.
+  const int64_t size = std::max(tiles / clusters, int64_t{1}) * clusters;
+  const int64_t most = std::min(size, tiles);
+  std::vector<std::vector<LstmTiles>> rounds;
+  for (int64_t begin = 0; begin < layers * tiles; begin += most) {
+    const int64_t end = std::min(begin + most, layers * tiles);
+    std::vector<LstmTiles>& round = rounds.emplace_back();
+    for (int64_t at = begin; at < end;) {
+      const int64_t layer = at / tiles;
+      const int64_t upto = std::min(end, (layer + 1) * tiles);
+      round.push_back({layer, at - layer * tiles, upto - at});
+      at = upto;
+    }
+  }
+  return rounds;
+}
+
+LstmKernels::LstmKernels(const LstmKernelShape& shape, c10::DeviceIndex device)
+    : shape_(shape),
+      device_(at::kCUDA, device),
+      side_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device)) {
+  const std::string obstacle = lstm_kernels_obstacle(shape, device);
+  TORCH_CHECK(obstacle.empty(), "these LSTM kernels cannot be used: ", obstacle);
+  const c10::cuda::CUDAGuard guard(device);
+  const auto choose = [&](int64_t together) {
+    together_ = together;
+    forward_clusters_ = resident_lstm_forward_clusters(kind_of(shape, together));
+    backward_clusters_ = resident_lstm_backward_clusters(kind_of(shape, together));
+  };
+  choose(1);
+  const int64_t needed = tiles_of_batch(shape.batch);
+  if (shape.hidden >= kLstmLeastPairedHidden &&
+      needed > std::min(forward_clusters_, backward_clusters_)) {
+    choose(2);
+  }
+  tiles_ = rounded_up(needed, together_);
+  processors_ = at::cuda::getDeviceProperties(device)->multiProcessorCount;
+}
+
+// Tiles are dealt in items of those that run together.
+std::vector<std::vector<LstmTiles>> LstmKernels::rounds(int64_t clusters) const {
+  auto rounds = lstm_rounds(shape_.layers, tiles_ / together_, clusters);
+  for (auto& round : rounds) {
+    for (LstmTiles& part : round) {
+      part.first *= together_;
+      part.tiles *= together_;
+    }
+  }
+  return rounds;
+}
+
+template <typename Job>
+LstmLaunch<Job> LstmKernels::launch_of(int64_t clusters) const {
+  LstmLaunch<Job> launch;
+  launch.batch = shape_.batch;
+  launch.window = static_cast<int>(shape_.window);
+  launch.layer_tiles = tiles_;
+  launch.kernel = kind_of(shape_, together_);
+  launch.clusters = static_cast<int>(clusters);
+  return launch;
+}
+
+int64_t LstmKernels::row_of(int64_t tile) const {
+  return tile * (shape_.window + 1) * kLstmTileRows;
+}
+
+int64_t LstmKernels::rows() const {
+  return row_of(tiles_);
+}
+
+at::TensorOptions LstmKernels::options(at::ScalarType type) const {
+  return at::TensorOptions().device(device_).dtype(type);
+}
+
+at::Tensor LstmKernels::to_rows(const at::Tensor& sequence) const {
+  TORCH_CHECK(
+      sequence.dim() == 3 && sequence.size(0) == shape_.batch && sequence.size(1) == shape_.window,
+      "LSTM kernels for batch ", shape_.batch, " and window ", shape_.window,
+      " were given a sequence of ", sequence.sizes());
+  const c10::cuda::CUDAGuard guard(device_);
+  const at::Tensor from = sequence.stride(2) == 1 ? sequence : sequence.contiguous();
+  const at::Tensor rows =
+      at::empty({this->rows(), rounded_up(from.size(2), kAlignment)}, options(shape_.type));
+  LstmRowsCopy copy;
+  copy.from = from.const_data_ptr();
+  copy.to = rows.mutable_data_ptr();
+  copy.sequence_type = element_of(from);
+  copy.bfloat16 = shape_.type == at::kBFloat16;
+  copy.sequence_batch_stride = from.stride(0);
+  copy.sequence_step_stride = from.stride(1);
+  copy.batch = shape_.batch;
+  copy.tiles = tiles_;
+  copy.window = shape_.window;
+  copy.columns = from.size(2);
+  copy.row_columns = rows.size(1);
+  lstm_sequence_to_rows(copy, c10::cuda::getCurrentCUDAStream());
+  return rows;
+}
+
+at::Tensor LstmKernels::to_sequence(const at::Tensor& rows, int64_t n) const {
+  TORCH_CHECK(rows.is_contiguous() && rows.size(0) == this->rows() && rows.size(1) >= n &&
+                  rows.scalar_type() == shape_.type,
+              "rows of an LSTM were given as ", rows.sizes());
+  const c10::cuda::CUDAGuard guard(device_);
+  const at::Tensor sequence = at::empty({shape_.batch, shape_.window, n}, rows.options());
+  LstmRowsCopy copy;
+  copy.from = rows.const_data_ptr();
+  copy.to = sequence.mutable_data_ptr();
+  copy.sequence_type = element_of(sequence);
+  copy.bfloat16 = shape_.type == at::kBFloat16;
+  copy.sequence_batch_stride = sequence.stride(0);
+  copy.sequence_step_stride = sequence.stride(1);
+  copy.batch = shape_.batch;
+  copy.tiles = tiles_;
+  copy.window = shape_.window;
+  copy.columns = n;
+  copy.row_columns = rows.size(1);
+  lstm_rows_to_sequence(copy, c10::cuda::getCurrentCUDAStream());
+  return sequence;
+}
+
+at::Tensor LstmKernels::output_rows(const at::Tensor& hidden) const {
+  return hidden.narrow(0, kLstmTileRows, rows());
+}
+
+at::Tensor LstmKernels::last_step(const at::Tensor& hidden) const {
+  return hidden.narrow(0, 0, rows())
+      .view({tiles_, shape_.window + 1, kLstmTileRows, shape_.hidden})
+      .select(1, shape_.window)
+      .reshape({tiles_ * kLstmTileRows, shape_.hidden})
+      .narrow(0, 0, shape_.batch);
+}
+
+at::Tensor LstmKernels::padded(const at::Tensor& weight) const {
+  const int64_t missing = rounded_up(weight.size(1), kAlignment) - weight.size(1);
+  return missing == 0 ? weight : at::constant_pad_nd(weight, {0, missing});
+}
+
+void LstmKernels::check_weights(const std::vector<LstmLayerWeights>& weights) const {
+  TORCH_CHECK(static_cast<int64_t>(weights.size()) == shape_.layers, "an LSTM of ", shape_.layers,
+              " layers was given weights of ", weights.size());
+  const int64_t gates = kGates * shape_.hidden;
+  for (int64_t layer = 0; layer < shape_.layers; ++layer) {
+    const LstmLayerWeights& w = weights.at(layer);
+    const auto check = [&](const at::Tensor& tensor, const char* name, at::IntArrayRef sizes,
+                           at::ScalarType type) {
+      TORCH_CHECK(tensor.sizes() == sizes && tensor.scalar_type() == type &&
+                      tensor.device() == device_ && tensor.is_contiguous(),
+                  name, " of layer ", layer, " must be ", sizes, ' ', type, " on ", device_,
+                  ", is ", tensor.sizes(), ' ', tensor.scalar_type(), " on ", tensor.device());
+    };
+    check(w.weight_ih, "weight_ih", {gates, layer == 0 ? shape_.inputs : shape_.hidden},
+          shape_.type);
+    check(w.weight_hh, "weight_hh", {gates, shape_.hidden}, shape_.type);
+    check(w.bias_ih, "bias_ih", {gates}, at::kFloat);
+    check(w.bias_hh, "bias_hh", {gates}, at::kFloat);
+  }
+}
+
+LstmTape LstmKernels::forward(const at::Tensor& rows, const std::vector<LstmLayerWeights>& weights,
+                              bool keep) const {
+  check_weights(weights);
+  TORCH_CHECK(rows.size(0) == this->rows() &&
+                  rows.size(1) == rounded_up(shape_.inputs, kAlignment) &&
+                  rows.scalar_type() == shape_.type && rows.is_contiguous(),
+              "rows of an LSTM's input were given as ", rows.sizes(), ' ', rows.scalar_type());
+  const c10::cuda::CUDAGuard guard(device_);
+  const at::NoGradGuard no_grad;
+  const int64_t gates = kGates * shape_.hidden;
+  const int64_t saved = kLstmTileRows * shape_.hidden;  // of a step of a tile
+  LstmTape tape;
+  tape.input = rows;
+  std::vector<at::Tensor> projections(shape_.layers);
+  for (int64_t layer = 0; layer < shape_.layers; ++layer) {
+    tape.hidden.push_back(
+        at::empty({this->rows() + kLstmTileRows, shape_.hidden}, options(shape_.type)));
+    if (!keep) continue;
+    tape.gates.push_back(at::empty({tiles_, shape_.window, kGates * saved}, options(shape_.type)));
+    tape.cells.push_back(at::empty({tiles_, shape_.window, saved}, options(at::kFloat)));
+  }
+
+  for (const std::vector<LstmTiles>& round : rounds(forward_clusters_)) {
+    auto launch = launch_of<LstmForwardJob>(forward_clusters_);
+    LstmForwardJob* job = launch.jobs;
+    for (const LstmTiles& part : round) {
+      const LstmLayerWeights& w = weights.at(part.layer);
+      at::Tensor& projection = projections.at(part.layer);
+      if (part.first == 0) projection = at::empty({this->rows(), gates}, options(shape_.type));
+      // The first layer's inputs are all there.
+      const bool all = part.layer == 0;
+      if (!all || part.first == 0) {
+        const at::Tensor& input = all ? rows : output_rows(tape.hidden.at(part.layer - 1));
+        const int64_t begin = row_of(part.first);
+        const int64_t count = all ? this->rows() : row_of(part.tiles);
+        at::Tensor to = projection.narrow(0, begin, count);
+        at::mm_out(to, input.narrow(0, begin, count), padded(w.weight_ih).t());
+      }
+      job->projection = projection.const_data_ptr();
+      job->weight_hh = w.weight_hh.const_data_ptr();
+      job->bias_ih = w.bias_ih.const_data_ptr<float>();
+      job->bias_hh = w.bias_hh.const_data_ptr<float>();
+      job->hidden = tape.hidden.at(part.layer).mutable_data_ptr();
+      if (keep) {
+        job->gates = tape.gates.at(part.layer).mutable_data_ptr();
+        job->cells = tape.cells.at(part.layer).mutable_data_ptr<float>();
+      }
+      job->first_tile = part.first;
+      job->tiles = part.tiles;
+      ++job;
+    }
+    launch_lstm_forward(launch, c10::cuda::getCurrentCUDAStream());
+    // Memory of a layer that is through may be had by the next one's.
+    for (const LstmTiles& part : round) {
+      if (part.first + part.tiles == tiles_) projections.at(part.layer).reset();
+    }
+  }
+  return tape;
+}
+
+LstmGradients LstmKernels::backward(const LstmTape& tape,
+                                    const std::vector<LstmLayerWeights>& weights,
+                                    const Incoming& incoming, bool input_gradient,
+                                    const LayerDone& done) const {
+  check_weights(weights);
+  TORCH_CHECK(static_cast<int64_t>(tape.gates.size()) == shape_.layers,
+              "an LSTM's backward needs a tape that was kept");
+  TORCH_CHECK(incoming.rows || incoming.last, "an LSTM's backward was given no gradient");
+  const auto check = [&](const std::optional<at::Tensor>& gradient, int64_t count) {
+    TORCH_CHECK(!gradient || (gradient->sizes() == at::IntArrayRef{count, shape_.hidden} &&
+                              gradient->scalar_type() == shape_.type && gradient->is_contiguous()),
+                "gradients of an LSTM's output must be (", count, ", ", shape_.hidden, ") ",
+                shape_.type);
+  };
+  check(incoming.rows, rows());
+  check(incoming.last, shape_.batch);
+  const c10::cuda::CUDAGuard guard(device_);
+  const at::NoGradGuard no_grad;
+  const int64_t gates = kGates * shape_.hidden;
+  const int64_t top = shape_.layers - 1;
+
+  LstmGradients gradients;
+  std::vector<at::Tensor> of_gates(shape_.layers);
+  std::vector<at::Tensor> of_bias(shape_.layers);
+  std::vector<at::Tensor> of_output(shape_.layers);  // rows
+  if (incoming.rows) of_output.at(top) = *incoming.rows;
+  for (int64_t layer = 0; layer < shape_.layers; ++layer) {
+    const int64_t inputs = rounded_up(layer == 0 ? shape_.inputs : shape_.hidden, kAlignment);
+    of_gates.at(layer) = at::empty({rows(), gates}, options(shape_.type));
+    of_bias.at(layer) = at::empty({tiles_ / together_, gates}, options(at::kFloat));
+    if (layer < top) of_output.at(layer) = at::empty({rows(), shape_.hidden}, options(shape_.type));
+    gradients.layers.push_back({at::empty({gates, inputs}, options(at::kFloat)),
+                                at::empty({gates, shape_.hidden}, options(at::kFloat)),
+                                at::empty({gates}, options(at::kFloat))});
+  }
+  if (input_gradient) {
+    gradients.input =
+        at::empty({rows(), rounded_up(shape_.inputs, kAlignment)}, options(shape_.type));
+  }
+
+  const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
+  const auto weight_ih = [&](int64_t layer) {
+    LstmLayerGradients& g = gradients.layers.at(layer);
+    // First, as it is small: a recurrence that starts at the same time finds processors.
+    at::sum_out(g.bias, of_bias.at(layer), 0);
+    at::mm_out(g.weight_ih, of_gates.at(layer).t(),
+               layer == 0 ? tape.input : output_rows(tape.hidden.at(layer - 1)), at::kFloat);
+    if (layer == 0) g.weight_ih = g.weight_ih.narrow(1, 0, shape_.inputs);
+  };
+  const auto weight_hh = [&](int64_t layer) {
+    at::mm_out(gradients.layers.at(layer).weight_hh, of_gates.at(layer).t(),
+               tape.hidden.at(layer).narrow(0, 0, rows()), at::kFloat);
+  };
+  const auto announce = [&](int64_t layer) {
+    if (done) done(layer, gradients.layers.at(layer));
+  };
+
+  bool aside = false;
+  const auto all = rounds(backward_clusters_);
+  for (auto round = all.begin(); round != all.end(); ++round) {
+    auto launch = launch_of<LstmBackwardJob>(backward_clusters_);
+    LstmBackwardJob* job = launch.jobs;
+    for (const LstmTiles& part : *round) {
+      const int64_t layer = top - part.layer;
+      const at::Tensor& output = of_output.at(layer);
+      if (output.defined()) job->output_gradient = output.const_data_ptr();
+      if (layer == top && incoming.last) job->last_gradient = incoming.last->const_data_ptr();
+      job->weight_hh = weights.at(layer).weight_hh.const_data_ptr();
+      job->gates = tape.gates.at(layer).const_data_ptr();
+      job->cells = tape.cells.at(layer).const_data_ptr<float>();
+      job->gate_gradient = of_gates.at(layer).mutable_data_ptr();
+      job->bias_gradient = of_bias.at(layer).mutable_data_ptr<float>();
+      job->first_tile = part.first;
+      job->tiles = part.tiles;
+      ++job;
+    }
+    launch_lstm_backward(launch, stream);
+    for (const LstmTiles& part : *round) {
+      const int64_t layer = top - part.layer;
+      if (layer == 0 && !input_gradient) continue;
+      const int64_t begin = row_of(part.first);
+      const int64_t count = row_of(part.tiles);
+      at::Tensor to =
+          (layer > 0 ? of_output.at(layer - 1) : gradients.input).narrow(0, begin, count);
+      at::mm_out(to, of_gates.at(layer).narrow(0, begin, count),
+                 padded(weights.at(layer).weight_ih));
+    }
+    // The products for the weights of layers that are through go beside the next launch if that
+    // leaves half of the processors idle.
+    const bool idle =
+        round + 1 != all.end() &&
+        tiles_of(*(round + 1)) / together_ * (shape_.hidden / kLstmCtaHidden) * 2 <= processors_;
+    for (const LstmTiles& part : *round) {
+      if (part.first + part.tiles != tiles_) continue;
+      const int64_t layer = top - part.layer;
+      aside = true;
+      order(stream, side_);
+      if (idle) {
+        const c10::cuda::CUDAStreamGuard side(side_);
+        weight_ih(layer);
+        weight_hh(layer);
+        announce(layer);
+        continue;
+      }
+      // Else they share the processors with each other.
+      {
+        const c10::cuda::CUDAStreamGuard side(side_);
+        weight_ih(layer);
+      }
+      weight_hh(layer);
+      order(side_, stream);
+      announce(layer);
+    }
+  }
+  if (aside) order(side_, stream);
+  return gradients;
+}
+
+}  // namespace longship::models
