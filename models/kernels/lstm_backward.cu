@@ -16,9 +16,9 @@
 // Tiling. A CTA computes the gates' gradients of its own 64 units: 256 of the 4 hidden columns of
 // R^T. It holds these columns in registers over all steps, multiplies them with its own gradients,
 // and so has a share of dh of every unit, of which it sends each CTA that one's. Shares are FP32
-// and are added in one order, so repeats agree to the bit. The rows of R^T, in
-// 16s, are dealt to the 8 warps; where they are no multiple of 8 (hidden 64 and 192) two warps
-// share rows and take half of the columns each.
+// and are added in one order, so repeats agree to the bit. The rows of R^T, in 16s, are dealt to
+// the 8 warps; where they are no multiple of 8 (hidden 64 and 192) two warps share rows and take
+// half of the columns each.
 //
 // With kTiles = 2 a cluster runs two tiles in alternation, as in forward.
 //
@@ -187,13 +187,10 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
       base + L::kGradients + lane % 8 * L::kSampleStride + (lane / 8 * 8 + first_column) * 2;
   const uint32_t copy_gradient = base + L::kGradients + warp * L::kSampleStride + lane * 16;
 
-  const auto wait_exchange = [&](int u, uint32_t s) {
-    wait_barrier(base + L::kExchanged + 16 * u + 8 * (s % 2), s / 2 % 2);
-  };
-
   uint32_t weights[L::kStrips][L::kSteps][4];
   int loaded = -1;
-  uint32_t n = 0;  // steps
+  uint32_t n = 0;     // steps
+  uint32_t sent = 0;  // exchanges of each tile
   for (int item = cluster; item < items; item += clusters) {
     const Place place = place_of(launch, item);
     const LstmBackwardJob& job = launch.jobs[place.job];
@@ -273,7 +270,7 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
     Pair next = before_exchange(0, n, window == 1);
     for (int step = 0; step < window; ++step, ++n) {
       write_gates -= kGates * kSlotHidden;
-      const bool more = step + 1 < window;
+      const bool sends = step + 1 < window;
 #pragma unroll
       for (int u = 0; u < kTiles; ++u) {
         const Pair now = next;
@@ -290,10 +287,12 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
           dh[0] += v.x;
           dh[1] += v.y;
         }
-        if (n > 0) {
-          wait_exchange(u, n - 1);
+        const uint32_t exchanged = base + L::kExchanged + 16 * u;
+        if (step > 0) {
+          const uint32_t last = sent - 1;
+          wait_barrier(exchanged + 8 * (last % 2), last / 2 % 2);
           const uint32_t shares =
-              base + L::kDh + (2 * u + (n - 1) % 2) * L::kExchangeBytes + thread * sizeof(float2);
+              base + L::kDh + (2 * u + last % 2) * L::kExchangeBytes + thread * sizeof(float2);
           float2 v[L::kShares];
 #pragma unroll
           for (int s = 0; s < L::kShares; ++s) v[s] = load_shared_8(shares + s * L::kShareBytes);
@@ -306,9 +305,8 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
               v[s].y += v[s + span].y;
             }
           }
-          // What an item's last step sent is of no use to the next item.
-          dh[0] += step > 0 ? v[0].x : 0;
-          dh[1] += step > 0 ? v[0].y : 0;
+          dh[0] += v[0].x;
+          dh[1] += v[0].y;
         }
         float d[kGates][2];
 #pragma unroll
@@ -326,17 +324,17 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
                                          pack<Half>(d[2][0], d[2][1]),
                                          pack<Half>(d[3][0], d[3][1])};
         store_matrices_turned(write_gradient + buffer, packed);
-        // Exchange n - 1 has been waited for, and n + 1 is the next of its barrier.
-        if (n > 0 && thread == 0) {
-          expect_bytes(base + L::kExchanged + 16 * u + 8 * ((n + 1) % 2), L::kExchangeBytes);
+        // Exchange sent - 1 has been waited for, and sent + 1 is the next of its barrier.
+        if (step > 0 && thread == 0) {
+          expect_bytes(exchanged + 8 * ((sent + 1) % 2), L::kExchangeBytes);
         }
         __syncthreads();
 
-        // Of two tiles, the other's next factors are computed while this one's product is under
-        // way: in one stretch without branches, which is why the last step, too, sends.
+        // Of two tiles, the other's next factors are computed while this one's product is; both in
+        // one stretch without branches, so the last step has a product that is not sent.
         if constexpr (kTiles == 2) {
           if (u == 1) wait_copy_groups<kAhead - 2>();
-          next = before_exchange(1 - u, n + u, u == 0 ? !more : step + 2 == window);
+          next = before_exchange(1 - u, n + u, u == 0 ? !sends : step + 2 == window);
         }
         float sum[L::kStrips][2][4] = {};
 #pragma unroll
@@ -352,16 +350,18 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
             multiply_add<Half>(sum[strip][pair % 2], weights[strip][2 * pair + 1], b[2], b[3]);
           }
         }
-        const uint32_t to = (2 * u + n % 2) * L::kExchangeBytes;
-        const uint32_t counted = 16 * u + 8 * (n % 2);
+        if (sends) {
+          const uint32_t to = (2 * u + sent % 2) * L::kExchangeBytes;
+          const uint32_t counted = 16 * u + 8 * (sent % 2);
 #pragma unroll
-        for (int strip = 0; strip < L::kStrips; ++strip) {
+          for (int strip = 0; strip < L::kStrips; ++strip) {
 #pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            store_async(send_dh[strip] + to + half * 32 * sizeof(float2),
-                        sum[strip][0][2 * half] + sum[strip][1][2 * half],
-                        sum[strip][0][2 * half + 1] + sum[strip][1][2 * half + 1],
-                        send_barrier[strip] + counted);
+            for (int half = 0; half < 2; ++half) {
+              store_async(send_dh[strip] + to + half * 32 * sizeof(float2),
+                          sum[strip][0][2 * half] + sum[strip][1][2 * half],
+                          sum[strip][0][2 * half + 1] + sum[strip][1][2 * half + 1],
+                          send_barrier[strip] + counted);
+            }
           }
         }
         *reinterpret_cast<uint4*>(write_gates + u * kGates * next_slots) =
@@ -369,8 +369,9 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
 #pragma unroll
         for (int gate = 0; gate < kGates; ++gate) bias[gate] += d[gate][0] + d[gate][1];
       }
+      if (sends) ++sent;
       fill();
-      if (kTiles == 1 && more) {
+      if (kTiles == 1 && sends) {
         wait_copy_groups<kAhead - 1>();
         next = before_exchange(0, n + 1, step + 2 == window);
       }
@@ -386,8 +387,6 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
       }
     }
   }
-#pragma unroll
-  for (int u = 0; u < kTiles; ++u) wait_exchange(u, n - 1);
   __syncwarp();
   cluster_sync();
 }

@@ -15,16 +15,15 @@
 // samples, and what follows the product needs no exchange between lanes. B is h, turned: 8 samples
 // by all hidden units, in shared memory.
 //
-// With kTiles = 2 a cluster runs two tiles in alternation, and works on one while the other's
-// product is under way, or what it sent: a step of two takes far less than two steps of one, but
-// more than one.
+// With kTiles = 2 a cluster runs two tiles in alternation, and each works while what the other sent
+// is on its way: a step of two takes far less than two steps of one, but more than one.
 //
 // Synchronisation. New hidden states go to every CTA's copy of h (Note [Exchange]; 16 bytes a lane:
 // the 8 units of a warp of one sample to one CTA). Projections come by the input ring (Note [Input
 // ring]): 16 bytes a thread, of rows that all warps read, so each stage has a barrier at which
-// every thread arrives as its copy is done. A stage is filled again at the end of a step in which
-// the warp has waited for an exchange to which every warp of its CTA contributed after it had read
-// that stage.
+// every thread arrives as its copy is done. A stage is filled again when all warps have read it: at
+// step t > 0 of a tile a warp has waited for an exchange to which every warp of its CTA contributed
+// after it had read its stage of step n - 1; at t = 0 there is a __syncthreads.
 
 #include "models/kernels/lstm_cluster.cuh"
 
@@ -49,8 +48,7 @@ struct ForwardLayout {
   static constexpr uint32_t kFull = 0;                         // barriers of the stages
   static constexpr uint32_t kExchanged = kFull + 8 * kStages;  // and of two exchanges of each tile
   static constexpr uint32_t kH = 128;
-  static constexpr uint32_t kZeros = kH + 2 * kTiles * kSampleBytes;  // the initial state
-  static constexpr uint32_t kRing = kZeros + kSampleBytes;
+  static constexpr uint32_t kRing = kH + 2 * kTiles * kSampleBytes;
   static constexpr uint32_t kBytes = kRing + kStages * kStageBytes;
 };
 
@@ -122,24 +120,16 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
   };
   for (int i = 0; i < kAhead; ++i) fill();
 
-  for (uint32_t i = thread * 16; i < L::kSampleBytes; i += kThreads * 16) {
-    *reinterpret_cast<uint4*>(shared + L::kZeros + i) = uint4{};
-  }
-  __syncthreads();
   const uint32_t read_h = base + L::kH + lane % 8 * L::kSampleStride + lane / 8 * 16;
-  const uint32_t read_zeros = read_h + (L::kZeros - L::kH);
   const uint32_t send_h = in_cta(base + L::kH, q % kCtas) + g * L::kSampleStride + unit * 2;
   const uint32_t send_barrier = in_cta(base + L::kExchanged, q % kCtas);
   const uint32_t read_projection = base + L::kRing + lane * kRowStride + warp * 16;
 
-  const auto wait_exchange = [&](int u, uint32_t s) {
-    wait_barrier(base + L::kExchanged + 16 * u + 8 * (s % 2), s / 2 % 2);
-  };
-
   uint32_t weights[2][kHidden / 16][4];
   float bias[kGates];
   int loaded = -1;
-  uint32_t n = 0;  // steps
+  uint32_t n = 0;     // steps
+  uint32_t sent = 0;  // exchanges of each tile
   for (int item = cluster; item < items; item += clusters) {
     const Place place = place_of(launch, item);
     const LstmForwardJob& job = launch.jobs[place.job];
@@ -157,6 +147,7 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
         }
       }
     }
+    __syncthreads();
 
     Half* write_h =
         static_cast<Half*>(job.hidden) + place.tile * slots * kSlotHidden + rank * kLstmCtaHidden;
@@ -178,46 +169,50 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
         job.cells == nullptr ? nullptr : reinterpret_cast<float2*>(job.cells) + saved;
 
     float c[kTiles][2] = {};
-    // Of a tile, per gate and two samples; in two parts, so that a product need not wait for the
-    // one before.
-    float sum[kTiles][2][2][4];
     for (int t = 0; t < window; ++t, ++n) {
       const uint32_t stage = n % kStages;
       wait_barrier(base + L::kFull + 8 * stage, n / kStages % 2);
-
-      const auto multiply = [&](int u) {
+      const bool sends = t + 1 < window;
+#pragma unroll
+      for (int u = 0; u < kTiles; ++u) {
         uint32_t x[kGates];
         load_matrices_turned(x, read_projection + stage * L::kStageBytes + u * L::kTileBytes);
+        // Two sums, so that a product need not wait for the one before.
+        float sum[2][2][4];
 #pragma unroll
-        for (int gate = 0; gate < kGates; ++gate) {
-          const float2 v = unpack<Half>(x[gate]);
-          float(&first)[4] = sum[u][gate / 2][0];
-          float(&second)[4] = sum[u][gate / 2][1];
-          first[gate % 2 * 2] = v.x + bias[gate];
-          first[gate % 2 * 2 + 1] = v.y + bias[gate];
-          second[gate % 2 * 2] = second[gate % 2 * 2 + 1] = 0;
-        }
-        if (n > 0) wait_exchange(u, n - 1);
-        const uint32_t h = t == 0 ? read_zeros : read_h + (2 * u + (n - 1) % 2) * L::kSampleBytes;
+        for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int pair = 0; pair < kHidden / 32; ++pair) {
-          uint32_t b[4];
-          load_matrices(b, h + pair * 64);
-          multiply_add<Half>(sum[u][0][pair % 2], weights[0][2 * pair], b[0], b[1]);
-          multiply_add<Half>(sum[u][1][pair % 2], weights[1][2 * pair], b[0], b[1]);
-          multiply_add<Half>(sum[u][0][pair % 2], weights[0][2 * pair + 1], b[2], b[3]);
-          multiply_add<Half>(sum[u][1][pair % 2], weights[1][2 * pair + 1], b[2], b[3]);
+          for (int k = 0; k < 2; ++k) {
+            const float2 v = unpack<Half>(x[2 * half + k]);
+            sum[half][0][2 * k] = v.x + bias[2 * half + k];
+            sum[half][0][2 * k + 1] = v.y + bias[2 * half + k];
+            sum[half][1][2 * k] = sum[half][1][2 * k + 1] = 0;
+          }
         }
-      };
-      const auto finish = [&](int u) {
+        const uint32_t exchanged = base + L::kExchanged + 16 * u;
+        if (t > 0) {
+          const uint32_t last = sent - 1;
+          wait_barrier(exchanged + 8 * (last % 2), last / 2 % 2);
+          const uint32_t h = read_h + (2 * u + last % 2) * L::kSampleBytes;
+#pragma unroll
+          for (int pair = 0; pair < kHidden / 32; ++pair) {
+            uint32_t b[4];
+            load_matrices(b, h + pair * 64);
+            multiply_add<Half>(sum[0][pair % 2], weights[0][2 * pair], b[0], b[1]);
+            multiply_add<Half>(sum[1][pair % 2], weights[1][2 * pair], b[0], b[1]);
+            multiply_add<Half>(sum[0][pair % 2], weights[0][2 * pair + 1], b[2], b[3]);
+            multiply_add<Half>(sum[1][pair % 2], weights[1][2 * pair + 1], b[2], b[3]);
+          }
+        }
+
         float gates[kGates][2];
         float h[2];
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          gates[0][e] = sigmoid_fast(sum[u][0][0][e] + sum[u][0][1][e]);
-          gates[1][e] = sigmoid_fast(sum[u][0][0][2 + e] + sum[u][0][1][2 + e]);
-          gates[2][e] = tanh_fast(sum[u][1][0][e] + sum[u][1][1][e]);
-          gates[3][e] = sigmoid_fast(sum[u][1][0][2 + e] + sum[u][1][1][2 + e]);
+          gates[0][e] = sigmoid_fast(sum[0][0][e] + sum[0][1][e]);
+          gates[1][e] = sigmoid_fast(sum[0][0][2 + e] + sum[0][1][2 + e]);
+          gates[2][e] = tanh_fast(sum[1][0][e] + sum[1][1][e]);
+          gates[3][e] = sigmoid_fast(sum[1][0][2 + e] + sum[1][1][2 + e]);
           c[u][e] = fmaf(gates[1][e], c[u][e], gates[0][e] * gates[2][e]);
           h[e] = gates[3][e] * tanh_fast(c[u][e]);
         }
@@ -226,13 +221,13 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
         uint32_t units[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) units[i] = __shfl_sync(~0U, mine, g * 4 + i);
-        if (q < kCtas) {
-          store_async(send_h + (2 * u + n % 2) * L::kSampleBytes, units,
-                      send_barrier + 16 * u + 8 * (n % 2));
+        if (sends && q < kCtas) {
+          store_async(send_h + (2 * u + sent % 2) * L::kSampleBytes, units,
+                      send_barrier + 16 * u + 8 * (sent % 2));
         }
-        // Exchange n - 1 has been waited for, and n + 1 is the next of its barrier.
-        if (n > 0 && thread == 0) {
-          expect_bytes(base + L::kExchanged + 16 * u + 8 * ((n + 1) % 2), L::kExchangeBytes);
+        // Exchange sent - 1 has been waited for, and sent + 1 is the next of its barrier.
+        if (t > 0 && thread == 0) {
+          expect_bytes(exchanged + 8 * ((sent + 1) % 2), L::kExchangeBytes);
         }
         if (q == 0) {
           *reinterpret_cast<uint4*>(write_h + u * slots * kSlotHidden) =
@@ -244,13 +239,8 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
                     pack<Half>(gates[2][0], gates[2][1]), pack<Half>(gates[3][0], gates[3][1])};
           write_cells[u * saved_of_tile] = float2{c[u][0], c[u][1]};
         }
-      };
-      // What follows the first tile's product is done while the second's is under way.
-#pragma unroll
-      for (int u = 0; u < kTiles; ++u) multiply(u);
-#pragma unroll
-      for (int u = 0; u < kTiles; ++u) finish(u);
-
+      }
+      if (sends) ++sent;
       write_h += kSlotHidden;
       if (write_gates != nullptr) {
         write_gates += kCtas * kThreads;
@@ -259,8 +249,6 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
       fill();
     }
   }
-#pragma unroll
-  for (int u = 0; u < kTiles; ++u) wait_exchange(u, n - 1);
   __syncwarp();
   cluster_sync();
 }
