@@ -100,6 +100,16 @@ def train(arguments):
             lambda r=residence: longship_train(*case, "--set", f"data.residence={r}"),
         )
         print(f"seed-lstm, fp16, data.residence={residence}: {ours:.3f} ms", flush=True)
+    case = ("seed-lstm", 1, "fp16")
+    cudnn, own = in_turn(
+        arguments.rounds,
+        lambda: longship_train(*case),
+        lambda: longship_train(*case, "--set", "model.kernels=own"),
+    )
+    print(
+        f"seed-lstm, fp16, model.kernels=own: {own:.3f} ms; cudnn {cudnn:.3f} ({cudnn / own:.2f})",
+        flush=True,
+    )
 
 
 def infer(arguments):

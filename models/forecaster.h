@@ -63,6 +63,9 @@ class Forecaster : public torch::nn::Module {
   // and an addition being two; 0: not told.
   virtual double forward_flops() const { return 0; }
 
+  // One line each for the log once the first step has run: what was chosen by what it computed on.
+  virtual std::vector<std::string> report() const { return {}; }
+
   // One line each for the log at start, for example a dimension that Tensor Cores cannot use well.
   virtual std::vector<std::string> advice() const { return {}; }
 };

@@ -4,10 +4,12 @@
 #include <torch/nn/modules/rnn.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/forecaster.h"
+#include "models/lstm_node.h"
 
 namespace longship::models {
 
@@ -16,11 +18,17 @@ enum class LstmInit {
   kTorch,  // PyTorch's default: everything uniform in +-1/sqrt(hidden)
 };
 
+enum class LstmImplementation {
+  kCudnn,  // oneDNN or ATen on CPUs
+  kOwn,    // models/lstm_kernels.h where they can run, else as above
+};
+
 struct LstmOptions {
   int64_t hidden_size = 256;
   int64_t num_layers = 3;
   double dropout = 0;  // between layers, as torch.nn.LSTM has it
   LstmInit init = LstmInit::kSeed;
+  LstmImplementation kernels = LstmImplementation::kCudnn;
 };
 
 // A stack of LSTM layers over the window; the last layer's last hidden state goes through one
@@ -38,10 +46,16 @@ class LstmForecaster : public Forecaster {
   Forecast forward(const Inputs& inputs) override;
   void on_device() override;
   std::vector<std::string> advice() const override;
+  std::vector<std::string> report() const override;
   double forward_flops() const override;
 
  private:
   at::Tensor run_layers(const Inputs& inputs);
+  at::Tensor last_step(const Inputs& inputs);
+  // What own kernels would compute; its type is that of autocast, or of the inputs without.
+  LstmKernelShape kernel_shape(const at::Tensor& past) const;
+  // Why they cannot; empty if they can.
+  std::string obstacle(const at::Tensor& past);
   // Whether each layer is a call of its own.
   bool layer_by_layer() const;
   std::vector<at::Tensor> weights_of(int64_t layer) const;
@@ -50,6 +64,9 @@ class LstmForecaster : public Forecaster {
   ModelShape shape_;
   torch::nn::LSTM lstm_{nullptr};
   torch::nn::Linear head_{nullptr};
+  LstmNode node_;
+  std::optional<std::string>
+      obstacle_;  // of the last forward in training, where own were asked for
 };
 
 }  // namespace longship::models

@@ -209,6 +209,9 @@ ExitCode Trainer::run() {
     train_step_->run(step_, *source, pipe_);
     ++steps_run_;
     ++step_;
+    if (steps_run_ == 1) {
+      for (const std::string& line : parts_.model->report()) parts_.context.log->info("{}", line);
+    }
     take_statistics(/*all=*/false);
     cast_votes();
     Decision decision = channel_.after_step();

@@ -126,6 +126,16 @@ TEST(Lstm, DropsNothingInEvaluationOrInASingleLayer) {
       at::equal(run(*single, past, random_key(1, 2, 3)), run(*single, past, random_key(4, 5, 6))));
 }
 
+TEST(Lstm, OnCpusOwnKernelsAreNotTakenAndTheReasonIsTold) {
+  const at::Tensor past = at::randn({4, 6, 5});
+  const auto own = small_lstm({{"kernels", std::string("own")}});
+  EXPECT_TRUE(at::equal(run(*own, past), run(*small_lstm(), past)));
+  EXPECT_THAT(own->report(), ElementsAre(HasSubstr("model.kernels own: the LSTM's layers are "
+                                                   "computed without them, since they are for "
+                                                   "GPUs")));
+  EXPECT_THAT(small_lstm()->report(), ElementsAre());
+}
+
 TEST(Lstm, AdvisesDimensionsThatTensorCoresUse) {
   const auto advice = [](int64_t hidden, int64_t inputs) {
     return make_model("lstm", {.inputs = inputs, .window = 1, .horizon = 1, .targets = 1},

@@ -109,6 +109,33 @@ TEST_F(TrainStepGpuTest, EveryModelIsRecordedInEveryPrecision) {
   }
 }
 
+TEST_F(TrainStepGpuTest, StepsWithOwnLstmKernelsAreRecordedAndNearCudnns) {
+  const std::vector<std::string> overrides = {"train.epochs=1.9",     "train.clip_norm=0.1",
+                                              "comm.wire=fp16",       "model.name=lstm",
+                                              "model.hidden_size=64", "model.num_layers=2"};
+  std::vector<std::string> own = overrides;
+  own.emplace_back("model.kernels=own");
+  const tests::TemporaryFolder nowhere;
+  for (const PrecisionMode precision : {PrecisionMode::kBf16, PrecisionMode::kFp16}) {
+    SCOPED_TRACE(to_string(precision));
+    Case of_own{.config = tests::wave_config(nowhere, own),
+                .loss_scale = precision == PrecisionMode::kFp16 ? 1024.0 : 0.0,
+                .precision = precision,
+                .on_gpu = true,
+                .graph = Case::Graph::kWhole};
+    expect_equal_traces(of_own, 0);
+    Case of_cudnn = of_own;
+    of_cudnn.config = tests::wave_config(nowhere, overrides);
+    const Trace ours = train(of_own).front();
+    const Trace theirs = train(of_cudnn).front();
+    ASSERT_EQ(ours.steps.size(), theirs.steps.size());
+    for (size_t i = 0; i < ours.steps.size(); ++i) {
+      EXPECT_NEAR(ours.steps[i].loss / theirs.steps[i].loss, 1, 2e-2) << i;
+      EXPECT_NEAR(ours.steps[i].grad_norm / theirs.steps[i].grad_norm, 1, 5e-2) << i;
+    }
+  }
+}
+
 TEST_F(TrainStepGpuTest, EveryLossIsRecorded) {
   for (const std::string loss : {"mse", "mae", "huber", "quantile"}) {
     std::vector<std::string> overrides = {"train.loss=" + loss};
