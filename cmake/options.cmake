@@ -23,6 +23,15 @@ target_compile_options(longship_options INTERFACE -pthread
 # to null here (remove_all does). The system's libstdc++, loaded first, serves the programs instead.
 target_link_options(longship_options INTERFACE
   "SHELL:-Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state")
+# With one of its own in the program, and LibTorch's beside it, that order cannot be had.
+try_compile(LONGSHIP_LINKS SOURCE_FROM_CONTENT links.cpp "int main() { throw 1; }"
+            COPY_FILE "${CMAKE_BINARY_DIR}/links")
+execute_process(COMMAND "${CMAKE_READELF}" -d "${CMAKE_BINARY_DIR}/links" OUTPUT_VARIABLE needed)
+if(NOT needed MATCHES "libstdc\\+\\+\\.so")
+  message(FATAL_ERROR "${CMAKE_CXX_COMPILER} links libstdc++ statically, and LibTorch brings the "
+    "shared one: two of them in one program crash. Name another compiler: CXX=/usr/bin/g++ "
+    "CUDAHOSTCXX=/usr/bin/g++, in a fresh build folder.")
+endif()
 target_compile_definitions(longship_options INTERFACE LONGSHIP_VERSION="${PROJECT_VERSION}")
 if(LONGSHIP_SANITIZE STREQUAL "address")
   target_compile_options(longship_options INTERFACE

@@ -57,7 +57,12 @@ sanitized_tests() {
   fi
   for tool in memcheck racecheck; do
     filter='*WireScale*Gpu*:DeviceSeriesGpu*:DropoutGpu*:Fp8CastGpu*:*StepScalars*Gpu*'
-    filter+=':LstmKernelsGpu.InferenceGives*:LstmKernelsGpu.BothGradients*'
+    if [ "$tool" = memcheck ]; then
+      filter+=':LstmKernelsGpu.InferenceGives*:LstmKernelsGpu.BothGradients*'
+    else
+      # It fails inside on launches of thread block clusters ("failed to handle a hardware exception").
+      echo "racecheck models: NOT RUN on the LSTM kernels, which it cannot run"
+    fi
     for folder in comm data models runtime; do
       output=$(timeout 300 "$sanitizer" --tool "$tool" --error-exitcode 9 --kernel-name kns=longship \
         "$build/tests/longship_${folder}_tests" --gtest_color=no \
