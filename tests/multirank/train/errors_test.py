@@ -245,7 +245,7 @@ class Errors(unittest.TestCase):
                 json.loads((run / "run.json").read_text())
 
     def test_disk_without_room_to_start(self):
-        with mounted_tmpfs(self.folder / "tiny", "size=8k") as disk:
+        with mounted_tmpfs(self.folder / "tiny", "size=4k") as disk:
             config = self.configure(run={"directory": str(disk)})
             self.expect(config, harness.INPUT, str(disk), "No space left")
             run = disk / config["run"]["name"]
