@@ -163,6 +163,20 @@ at::TensorOptions LstmKernels::options(at::ScalarType type) const {
   return at::TensorOptions().device(device_).dtype(type);
 }
 
+LstmRowsCopy LstmKernels::rows_copy(const at::Tensor& sequence, const at::Tensor& rows) const {
+  LstmRowsCopy copy;
+  copy.sequence_type = element_of(sequence);
+  copy.bfloat16 = shape_.type == at::kBFloat16;
+  copy.sequence_batch_stride = sequence.stride(0);
+  copy.sequence_step_stride = sequence.stride(1);
+  copy.batch = shape_.batch;
+  copy.tiles = tiles_;
+  copy.window = shape_.window;
+  copy.columns = sequence.size(2);
+  copy.row_columns = rows.size(1);
+  return copy;
+}
+
 at::Tensor LstmKernels::to_rows(const at::Tensor& sequence) const {
   TORCH_CHECK(
       sequence.dim() == 3 && sequence.size(0) == shape_.batch && sequence.size(1) == shape_.window,
@@ -172,18 +186,9 @@ at::Tensor LstmKernels::to_rows(const at::Tensor& sequence) const {
   const at::Tensor from = sequence.stride(2) == 1 ? sequence : sequence.contiguous();
   const at::Tensor rows =
       at::empty({this->rows(), rounded_up(from.size(2), kAlignment)}, options(shape_.type));
-  LstmRowsCopy copy;
+  LstmRowsCopy copy = rows_copy(from, rows);
   copy.from = from.const_data_ptr();
   copy.to = rows.mutable_data_ptr();
-  copy.sequence_type = element_of(from);
-  copy.bfloat16 = shape_.type == at::kBFloat16;
-  copy.sequence_batch_stride = from.stride(0);
-  copy.sequence_step_stride = from.stride(1);
-  copy.batch = shape_.batch;
-  copy.tiles = tiles_;
-  copy.window = shape_.window;
-  copy.columns = from.size(2);
-  copy.row_columns = rows.size(1);
   lstm_sequence_to_rows(copy, c10::cuda::getCurrentCUDAStream());
   return rows;
 }
@@ -194,18 +199,9 @@ at::Tensor LstmKernels::to_sequence(const at::Tensor& rows, int64_t n) const {
               "rows of an LSTM were given as ", rows.sizes());
   const c10::cuda::CUDAGuard guard(device_);
   const at::Tensor sequence = at::empty({shape_.batch, shape_.window, n}, rows.options());
-  LstmRowsCopy copy;
+  LstmRowsCopy copy = rows_copy(sequence, rows);
   copy.from = rows.const_data_ptr();
   copy.to = sequence.mutable_data_ptr();
-  copy.sequence_type = element_of(sequence);
-  copy.bfloat16 = shape_.type == at::kBFloat16;
-  copy.sequence_batch_stride = sequence.stride(0);
-  copy.sequence_step_stride = sequence.stride(1);
-  copy.batch = shape_.batch;
-  copy.tiles = tiles_;
-  copy.window = shape_.window;
-  copy.columns = n;
-  copy.row_columns = rows.size(1);
   lstm_rows_to_sequence(copy, c10::cuda::getCurrentCUDAStream());
   return sequence;
 }

@@ -115,6 +115,8 @@ class LstmKernels {
   std::vector<std::vector<LstmTiles>> rounds(int64_t clusters) const;
   template <typename Job>
   LstmLaunch<Job> launch_of(int64_t clusters) const;
+  // All but the two addresses.
+  LstmRowsCopy rows_copy(const at::Tensor& sequence, const at::Tensor& rows) const;
   int64_t row_of(int64_t tile) const;
   at::TensorOptions options(at::ScalarType type) const;
   at::Tensor padded(const at::Tensor& weight) const;
