@@ -22,24 +22,26 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 HERE = pathlib.Path(__file__).resolve().parent
 LONGSHIP = os.environ.get("LONGSHIP_BINARY", str(ROOT / "build/release/longship"))
 
 
-def last_object(command, **options):
-    done = subprocess.run(
-        [str(word) for word in command],
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-        **options,
-    )
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+def last_object(command, env=None):
+    command = [str(word) for word in command]
+    # Files, not pipes: ranks that outlive a killed launcher would hold a pipe open.
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
+        try:
+            code = subprocess.call(command, stdout=printed, stderr=errors, env=env, timeout=120)
+        except subprocess.TimeoutExpired:
+            code = "no result after 120 s"
+        printed.seek(0)
+        errors.seek(0)
+        if code:
+            sys.exit(f"{' '.join(command)} ended with {code}:\n{errors.read()}")
+        return json.loads(printed.read().strip().splitlines()[-1])
 
 
 def longship_train(preset, accumulation, precision, *more):

@@ -73,6 +73,9 @@ class Recipe:
             return contextlib.nullcontext()
         return torch.autocast(self.device.type, self.dtype)
 
+    def close(self):
+        """Before the process group ends."""
+
     def loss(self, model, past, target):
         with self.autocast():
             forecast = model(past)
@@ -195,6 +198,13 @@ class Graph(Recipe):
         self.gradients.zero_()
         self.loss_sum.zero_()
 
+    def close(self):
+        # A communicator of several ranks waits at its end for the graphs that hold its kernels.
+        torch.cuda.synchronize()
+        self.last_graph.reset()
+        if self.micro_graph is not None:
+            self.micro_graph.reset()
+
     def step(self):
         for micro_step in range(self.accumulation):
             past, target = self.batch()
@@ -262,6 +272,7 @@ def main():
         }
         if dist.get_rank() == 0:
             print(json.dumps(result), flush=True)
+        recipe.close()
     finally:
         dist.destroy_process_group()
 

@@ -3,18 +3,24 @@
 # against several ranks on the same GPU over MPI, training in FP16 and BF16, and the speed of the seed
 # article's LSTM beside PyTorch's.
 #
-# Usage: scripts/gpu_check.sh [--build]      --build compiles first; else the binaries are taken
+# Usage: scripts/gpu_check.sh [--build] [CHECK]...
+# --build            compiles first; else the binaries are taken
+# CHECK              only these: unit-tests sanitizer doctor training speed inference loader
+#                    tensor-cores overlap
 # BUILD, PYTHON      as scripts/gpu_setup.sh tells
 # LONGSHIP_WEATHER   imported weather data for the demo (default demo/weather.h5 where it is)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [ "${1:-}" = --build ]; then
-  make build
-elif [ $# -gt 0 ]; then
-  sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2
-  exit 2
+if ! command -v nvidia-smi >/dev/null; then
+  echo "gpu_check: there is no NVIDIA driver here" >&2
+  exit 5
 fi
+if [ "${1:-}" = --build ]; then
+  shift
+  make build
+fi
+only=("$@")
 . scripts/gpu_setup.sh
 export LONGSHIP_COUNT_CUDA_WAITS=$PWD/$build/tests/multirank/train/liblongship_count_cuda_waits.so
 [ -n "${LONGSHIP_WEATHER:-}" ] || [ ! -e demo/weather.h5 ] || export LONGSHIP_WEATHER=$PWD/demo/weather.h5
@@ -88,13 +94,13 @@ overlap() {
 }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-check "unit tests" unit_tests
+check unit-tests unit_tests
 check sanitizer sanitized_tests
 check doctor timeout 60 "$LONGSHIP_BINARY" doctor
 check training timeout 240 "$python" tests/multirank/train/gpu_test.py
 check speed timeout 500 "$python" bench/compare.py train --rounds 1
 check inference timeout 200 "$python" bench/compare.py infer --rounds 1
 check loader timeout 100 "$python" bench/compare.py loader --rounds 1
-check "tensor cores" timeout 200 "$python" bench/compare.py counters
+check tensor-cores timeout 200 "$python" bench/compare.py counters
 check overlap overlap
 end_checks gpu_check

@@ -1,6 +1,7 @@
 # Sourced by scripts/gpu_check.sh and scripts/multi_gpu_check.sh from the root of the tree: $build,
 # $python, the libraries of programs that were built elsewhere, and how checks are run and counted.
 #
+# only     names of the checks to run; none means all (the caller sets it)
 # BUILD    where the binaries are (default build/release)
 # PYTHON   a Python with torch, h5py and safetensors (default: the build's, else python3)
 
@@ -26,12 +27,17 @@ PYTHON
   fi
 fi
 
+ran=()
 failed=()
 
 # check NAME COMMAND...: runs it, says how long it took, notes its failure.
 check() {
   local name=$1
   shift
+  if [ ${#only[@]} -gt 0 ] && [[ " ${only[*]} " != *" $name "* ]]; then
+    return 0
+  fi
+  ran+=("$name")
   printf '\n== %s\n' "$name"
   SECONDS=0
   "$@" || failed+=("$name (exit code $?)")
@@ -40,10 +46,14 @@ check() {
 
 # end_checks PROGRAM: says what failed; its exit code is the program's.
 end_checks() {
+  local name
+  for name in "${only[@]}"; do
+    [[ " ${ran[*]} " == *" $name "* ]] || failed+=("$name: there is no such check")
+  done
   echo
   if [ ${#failed[@]} -gt 0 ]; then
     printf "$1: failed: %s\n" "${failed[@]}" >&2
     return 1
   fi
-  echo "$1: all passed"
+  [ ${#only[@]} -eq 0 ] && echo "$1: all passed" || echo "$1: passed: ${ran[*]}"
 }

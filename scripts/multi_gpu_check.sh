@@ -2,10 +2,13 @@
 # What needs several GPUs of one host: the same training on 1 to 8 of them, resumes on other numbers,
 # faults, all-reduce by size, and samples/s by the number of GPUs.
 #
+# Usage: scripts/multi_gpu_check.sh [CHECK]...
+# CHECK              only these: correctness scaling all-reduce buckets
 # BUILD and PYTHON: as scripts/gpu_setup.sh tells.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+only=("$@")
 . scripts/gpu_setup.sh
 gpus=$( { nvidia-smi -L 2>/dev/null || true; } | grep -c '^GPU' || true)
 if [ "$gpus" -lt 2 ]; then

@@ -76,7 +76,9 @@ class MultiGpu(unittest.TestCase):
             self.assertEqual(harness.largest_difference(*weights), 0)
 
     def test_other_numbers_of_ranks_go_on(self):
-        changes = {"train": {"steps": 300}, "log": {"sample_order": True}}
+        # Steps of many micro-steps without a graph: slow enough for a signal to come in between.
+        changes = {"train": {"steps": 300, "micro_batch_size": 4, "graph": "off"},
+                   "log": {"sample_order": True}}
         whole = self.train("whole", COUNTS[-1], changes)
         path, run = self.configure("changed", changes)
         for ranks, step in ((COUNTS[-1], 60), (COUNTS[-1] // 2, 150)):
