@@ -15,6 +15,7 @@ A ratio above 1 means that Longship is faster. LONGSHIP_BINARY names the program
 import argparse
 import csv
 import glob
+import itertools
 import json
 import os
 import pathlib
@@ -58,6 +59,10 @@ def longship_train(preset, accumulation, precision, *more):
     return last_object(command)
 
 
+def kernels_key(kernels):
+    return ("--set", f"model.kernels={kernels}") if kernels else ()
+
+
 def peer_train(recipe, preset, accumulation, precision):
     return last_object(
         [
@@ -78,40 +83,36 @@ def in_turn(rounds, *measures):
 
 def train(arguments):
     cases = [
-        ("seed-lstm", 1, "fp16", ("graph", "ddp")),
-        ("seed-lstm", 4, "fp16", ("graph", "ddp")),
-        ("patch-transformer", 1, "bf16", ("graph", "ddp", "compile", "reduce-overhead")),
+        ("seed-lstm", 1, "fp16", ("cudnn", "auto"), ("graph", "ddp")),
+        ("seed-lstm", 4, "fp16", ("cudnn", "auto"), ("graph", "ddp")),
+        ("patch-transformer", 1, "bf16", (None,), ("graph", "ddp", "compile", "reduce-overhead")),
     ]
-    print(f"{'preset':18} {'acc.':>4} {'prec.':>5} {'longship ms':>11}  peers: ms (ratio)")
-    for preset, accumulation, precision, recipes in cases:
+    print(f"{'preset':18} {'acc.':>4} {'prec.':>5} {'kernels':>7} {'longship ms':>11}  peers: ms (ratio)")
+    for preset, accumulation, precision, kernels, recipes in cases:
         case = (preset, accumulation, precision)
-        ours, *theirs = in_turn(
+        times = in_turn(
             arguments.rounds,
-            lambda case=case: longship_train(*case),
+            *(lambda k=k, case=case: longship_train(*case, *kernels_key(k)) for k in kernels),
             *(lambda r=r, case=case: peer_train(r, *case) for r in recipes),
         )
-        peers = ", ".join(
-            f"{recipe} {ms:.3f} ({ms / ours:.2f})"
-            for recipe, ms in zip(recipes, theirs, strict=True)
-        )
-        print(f"{preset:18} {accumulation:4} {precision:>5} {ours:11.3f}  {peers}", flush=True)
-    for residence in ("device", "host"):
-        case = ("seed-lstm", 1, "fp16")
+        for kernel, ours in zip(kernels, times, strict=False):
+            peers = ", ".join(
+                f"{recipe} {ms:.3f} ({ms / ours:.2f})"
+                for recipe, ms in zip(recipes, times[len(kernels) :], strict=True)
+            )
+            if kernel == "auto":
+                peers += f", with cudnn {times[0]:.3f} ({times[0] / ours:.2f})"
+            print(f"{preset:18} {accumulation:4} {precision:>5} {kernel or '-':>7} {ours:11.3f}  {peers}",
+                  flush=True)
+    for kernel, residence in itertools.product(("cudnn", "auto"), ("device", "host")):
         (ours,) = in_turn(
             arguments.rounds,
-            lambda r=residence: longship_train(*case, "--set", f"data.residence={r}"),
+            lambda k=kernel, r=residence: longship_train(
+                "seed-lstm", 1, "fp16", *kernels_key(k), "--set", f"data.residence={r}"
+            ),
         )
-        print(f"seed-lstm, fp16, data.residence={residence}: {ours:.3f} ms", flush=True)
-    case = ("seed-lstm", 1, "fp16")
-    cudnn, own = in_turn(
-        arguments.rounds,
-        lambda: longship_train(*case),
-        lambda: longship_train(*case, "--set", "model.kernels=own"),
-    )
-    print(
-        f"seed-lstm, fp16, model.kernels=own: {own:.3f} ms; cudnn {cudnn:.3f} ({cudnn / own:.2f})",
-        flush=True,
-    )
+        print(f"seed-lstm, fp16, model.kernels={kernel}, data.residence={residence}: {ours:.3f} ms",
+              flush=True)
 
 
 def infer(arguments):
@@ -195,19 +196,20 @@ def scaling(arguments):
     """Weak scaling: every rank has its own micro-batch."""
     gpus = int(last_object([sys.executable, "-c", "import torch; print(torch.cuda.device_count())"]))
     counts = [count for count in (1, 2, 4, 8) if count <= gpus]
-    print(f"{'preset':18} {'batch':>5} {'GPUs':>4} {'ms':>7} {'samples/s':>10} {'eff.':>5} "
+    print(f"{'preset':18} {'batch':>5} {'kernels':>7} {'GPUs':>4} {'ms':>7} {'samples/s':>10} {'eff.':>5} "
           f"{'exposed ms':>10} {'alone ms':>8} {'hidden':>6}  DDP eager ms (ratio), graph ms (ratio)")
-    cases = [("seed-lstm", "fp16", 256, True), ("seed-lstm", "fp16", 32, False),
-             ("patch-transformer", "bf16", 32, True)]
-    for preset, precision, batch, with_peers in cases:
+    cases = [("seed-lstm", "fp16", 256, "cudnn", True), ("seed-lstm", "fp16", 256, "auto", False),
+             ("seed-lstm", "fp16", 32, "auto", False), ("patch-transformer", "bf16", 32, None, True)]
+    for preset, precision, batch, kernels, with_peers in cases:
         alone = None
         for ranks in counts:
             ours = last = None
             for _ in range(arguments.rounds):
-                last = longship_on(ranks, preset, precision, batch)
+                last = longship_on(ranks, preset, precision, batch, *kernels_key(kernels))
                 ours = min(ours or last["step_ms"], last["step_ms"])
             alone = alone or ours
-            text = f"{preset:18} {batch:5} {ranks:4} {ours:7.3f} {1e3 * batch * ranks / ours:10.0f} "
+            text = f"{preset:18} {batch:5} {kernels or '-':>7} {ranks:4} {ours:7.3f} "
+            text += f"{1e3 * batch * ranks / ours:10.0f} "
             text += f"{alone / ours:5.3f} {last['exposed_comm_ms']:10.3f}"
             text += f" {last.get('all_reduce_ms', 0):8.3f} {100 * last.get('hidden_share', 0):4.0f} %"
             if with_peers:

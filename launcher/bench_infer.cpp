@@ -45,11 +45,13 @@ json measure(const runtime::Config& config, PrecisionMode precision, int64_t bat
     ms.push_back(time.count() / kBlock);
   }
   const double middle = median(ms);
-  return {{"precision", runtime::to_string(precision)},
-          {"batch", batch},
-          {"graph", forward.recorded() ? "on" : "off"},
-          {"ms", middle},
-          {"samples_per_s", 1e3 * static_cast<double>(batch) / middle}};
+  json result = {{"precision", runtime::to_string(precision)},
+                 {"batch", batch},
+                 {"graph", forward.recorded() ? "on" : "off"},
+                 {"ms", middle},
+                 {"samples_per_s", 1e3 * static_cast<double>(batch) / middle}};
+  if (!forward.implementation().empty()) result["implementation"] = forward.implementation();
+  return result;
 }
 
 std::vector<PrecisionMode> precisions_of(c10::Device device) {
@@ -94,9 +96,10 @@ int bench_infer(const std::vector<std::string>& words) {
         const json result = measure(config, precision, batch, session.device);
         results.push_back(result);
         if (as_json) continue;
-        std::printf("%-9s %6lld  %-5s %9.4f %11.0f\n", runtime::to_string(precision),
+        std::printf("%-9s %6lld  %-5s %9.4f %11.0f  %s\n", runtime::to_string(precision),
                     static_cast<long long>(batch), result["graph"].get<std::string>().c_str(),
-                    result["ms"].get<double>(), result["samples_per_s"].get<double>());
+                    result["ms"].get<double>(), result["samples_per_s"].get<double>(),
+                    result.value("implementation", "").c_str());
         std::fflush(stdout);
       }
     }

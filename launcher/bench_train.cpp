@@ -43,6 +43,7 @@ struct TrainBench {
 struct Training {
   std::vector<runtime::MetricRecord> records;
   bool graph = false;
+  std::string implementation;  // of the model, where it was chosen
   std::vector<int64_t> bucket_elements;
 };
 
@@ -79,7 +80,7 @@ Training train(Config config, int64_t steps, runtime::Context& context,
   runtime::Trainer trainer(parts);
   if (context.leader()) trainer.report_to({&sink}, nullptr);
   trainer.run();
-  Training result{sink.records, trainer.runs_as_graph(), {}};
+  Training result{sink.records, trainer.runs_as_graph(), trainer.implementation(), {}};
   result.bucket_elements.reserve(trainer.reducer().layout().size());
   for (const comm::BucketLayout& bucket : trainer.reducer().layout()) {
     result.bucket_elements.push_back(bucket.elements);
@@ -147,6 +148,7 @@ json measure(const TrainBench& bench, const Config& config, Session& session) {
                  {"batch_size", config.train.batch_size},
                  {"graph", training.graph ? "on" : "off"},
                  {"devices", describe_devices(context)}};
+  if (!training.implementation.empty()) result["implementation"] = training.implementation;
   std::vector<double> step_ms;
   std::vector<double> exposed_ms;
   for (const runtime::MetricRecord& record : training.records) {
@@ -215,6 +217,7 @@ void print(const json& result) {
                     result["backend"].get<std::string>());
   line("devices", result["devices"]);
   line("graph", result["graph"]);
+  if (result.contains("implementation")) line("computed by", result["implementation"]);
   line("step",
        number(result["step_ms"], "%.4g ms (median") +
            (result.contains("step_ms_least") ? number(result["step_ms_least"], "; %.4g") +

@@ -18,6 +18,7 @@
 #include "runtime/config_load.h"
 #include "runtime/dataset_setup.h"
 #include "runtime/evaluator.h"
+#include "runtime/implementation_choice.h"
 #include "runtime/loss.h"
 #include "runtime/model_setup.h"
 #include "runtime/training_state_io.h"
@@ -138,6 +139,16 @@ runtime::PrecisionMode precision_here(const Config& config, const Session& sessi
   }
 }
 
+// Of several ways to compute the model, the fastest here.
+void choose_implementation(models::Forecaster& model, const Config& config,
+                           runtime::PrecisionMode precision, const Session& session) {
+  model.eval();
+  const auto timed = runtime::time_on_all_ranks(
+      model, config.eval.batch_size, runtime::model_shape(config), precision, /*as_graph=*/false,
+      session.device, *session.host, session.host_name);
+  if (!timed.empty()) model.use_implementation(runtime::fastest(timed));
+}
+
 int evaluate_checkpoint(const EvaluateOptions& options, Session& session) {
   std::string checkpoint;
   runtime::TrainingState state;
@@ -177,6 +188,7 @@ int evaluate_checkpoint(const EvaluateOptions& options, Session& session) {
   });
   const runtime::PrecisionMode precision = precision_here(config, session);
   runtime::apply_precision(precision, session.device);
+  choose_implementation(*model, config, precision, session);
 
   runtime::EvaluationRequest request;
   request.split = options.split;

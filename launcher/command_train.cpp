@@ -43,7 +43,7 @@ nlohmann::json run_facts(const Config& config, const runtime::Context& context,
                          const runtime::BatchPlan& batches, const data::Dataset& dataset,
                          const std::string& precision, const TrainOptions& options,
                          const Session& session, int64_t first_step,
-                         const std::string& resumed_from) {
+                         const std::string& resumed_from, const std::string& implementation) {
   return {
       {"name", config.run.name},
       {"seed", config.run.seed},
@@ -57,6 +57,7 @@ nlohmann::json run_facts(const Config& config, const runtime::Context& context,
         {"micro_batches", batches.micro_batches},
         {"total_steps", batches.total_steps},
         {"precision", precision},
+        {"implementation", implementation},
         {"backend", context.gradients.backend()}}},
       {"ranks", context.size()},
       {"hosts", hosts},
@@ -176,6 +177,7 @@ int train(const TrainOptions& options, Config config, Session& session) {
                               .order_log = {}};
   parts.run_directory = place.directory.get();
   parts.layout = layout_to_keep(checkpoint, config, context.size());
+  if (checkpoint) parts.implementation = runtime::stored_implementation(checkpoint->state);
   if (config.log.sample_order) {
     char name[64];
     std::snprintf(name, sizeof name, "order-rank-%05d.jsonl", context.rank());
@@ -187,15 +189,15 @@ int train(const TrainOptions& options, Config config, Session& session) {
   const int64_t first_step = checkpoint ? checkpoint->state.step : 0;
   const std::vector<std::string> hosts = comm::all_gather_text(context.host, context.host_name);
   const std::string devices = describe_devices(context);
+  runtime::Trainer trainer(parts);
   const auto write_records = [&] {
     if (leader) {
       place.directory->write_config(config);
-      place.directory->write_run(run_facts(config, context, hosts, devices, batches, *dataset,
-                                           runtime::to_string(precision), options, session,
-                                           first_step, place.resumed_from));
+      place.directory->write_run(run_facts(
+          config, context, hosts, devices, batches, *dataset, runtime::to_string(precision),
+          options, session, first_step, place.resumed_from, trainer.implementation()));
     }
   };
-  runtime::Trainer trainer(parts);
   if (checkpoint) {
     runtime::collectively(context.host, context.host_name,
                           [&] { trainer.restore(checkpoint->state); });

@@ -56,6 +56,13 @@ class Forecaster : public torch::nn::Module {
   // Called once after the parameters have reached their device (for example to pack cuDNN weights).
   virtual void on_device() {}
 
+  // The ways in which forward() can compute such inputs here, by name, where more than one can and
+  // the model's options leave open which: the caller may measure them and choose the fastest. Else
+  // empty. Called as forward() is, under the same autocast and on the same device.
+  virtual std::vector<std::string> implementations(const Inputs&) { return {}; }
+  // From now on by that one; the first one of them until then.
+  virtual void use_implementation(const std::string&) {}
+
   // The linear layers that can compute in FP8; none: precision.mode fp8 is refused.
   virtual std::vector<Fp8Layer*> fp8_layers() { return {}; }
 

@@ -13,6 +13,9 @@ namespace {
 // Tensor Cores take tiles whose sides are multiples of 8 elements of a half type.
 constexpr int64_t kTensorCoreMultiple = 8;
 
+constexpr const char* kCudnnName = "cudnn";
+constexpr const char* kOwnName = "own";
+
 int64_t rounded_up(int64_t n) {
   return (n + kTensorCoreMultiple - 1) / kTensorCoreMultiple * kTensorCoreMultiple;
 }
@@ -74,9 +77,22 @@ std::vector<at::Tensor> LstmForecaster::weights_of(int64_t layer) const {
   return {first, first + 4};
 }
 
-// One call for all layers, or, with dropout, one a layer with masks of our own: cuDNN's multi-layer
-// LSTM keeps its dropout state to itself, and a mask must follow from (seed, step, micro-batch,
-// layer) alone.
+// Layer by layer, with dropout between them: cuDNN's multi-layer LSTM keeps its dropout state to
+// itself, and a mask must follow from (seed, step, micro-batch, layer) alone.
+at::Tensor LstmForecaster::with_dropout(
+    const Inputs& inputs,
+    const std::function<at::Tensor(const at::Tensor& sequence, int64_t layer)>& run) {
+  at::Tensor sequence = inputs.past;
+  for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
+    sequence = run(sequence, layer);
+    if (is_training() && layer + 1 < options_.num_layers) {
+      sequence = dropout(sequence, options_.dropout, inputs.random, layer);
+    }
+  }
+  return sequence;
+}
+
+// The last layer's output at every step, by LibTorch.
 at::Tensor LstmForecaster::run_layers(const Inputs& inputs) {
   const auto run = [&](const at::Tensor& sequence, const std::vector<at::Tensor>& weights,
                        int64_t layers) {
@@ -89,14 +105,25 @@ at::Tensor LstmForecaster::run_layers(const Inputs& inputs) {
   if (!layer_by_layer()) {
     return run(inputs.past, lstm_->all_weights(), options_.num_layers);
   }
-  at::Tensor sequence = inputs.past;
-  for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
-    sequence = run(sequence, weights_of(layer), 1);
-    if (is_training() && layer + 1 < options_.num_layers) {
-      sequence = dropout(sequence, options_.dropout, inputs.random, layer);
-    }
+  return with_dropout(inputs, [&](const at::Tensor& sequence, int64_t layer) {
+    return run(sequence, weights_of(layer), 1);
+  });
+}
+
+// The last layer's output at the last step, by own kernels.
+at::Tensor LstmForecaster::run_own_kernels(const Inputs& inputs) {
+  LstmKernelShape shape = kernel_shape(inputs.past);
+  // Without dropout all layers are one piece of work, in evaluation too.
+  if (!is_training() || !layer_by_layer()) {
+    return node_.last_step(shape, inputs.past, lstm_->all_weights());
   }
-  return sequence;
+  shape.layers = 1;
+  return with_dropout(inputs,
+                      [&](const at::Tensor& sequence, int64_t layer) {
+                        shape.inputs = sequence.size(2);
+                        return node_.sequence(shape, sequence, weights_of(layer));
+                      })
+      .select(1, -1);
 }
 
 LstmKernelShape LstmForecaster::kernel_shape(const at::Tensor& past) const {
@@ -114,16 +141,27 @@ LstmKernelShape LstmForecaster::kernel_shape(const at::Tensor& past) const {
 
 std::string LstmForecaster::obstacle(const at::Tensor& past) {
   if (!past.is_cuda()) return "they are for GPUs";
-  if (is_training() && layer_by_layer()) return "they have no dropout between layers";
-  return node_.obstacle(kernel_shape(past), past.device().index());
+  LstmKernelShape shape = kernel_shape(past);
+  if (is_training() && layer_by_layer()) shape.layers = 1;
+  return node_.obstacle(shape, past.device().index());
+}
+
+std::vector<std::string> LstmForecaster::implementations(const Inputs& inputs) {
+  if (options_.kernels != LstmImplementation::kAuto || !obstacle(inputs.past).empty()) return {};
+  return {kCudnnName, kOwnName};
+}
+
+void LstmForecaster::use_implementation(const std::string& name) {
+  own_chosen_ = name == kOwnName;
 }
 
 at::Tensor LstmForecaster::last_step(const Inputs& inputs) {
-  if (options_.kernels == LstmImplementation::kOwn) {
+  const bool automatic = options_.kernels == LstmImplementation::kAuto;
+  if (options_.kernels == LstmImplementation::kOwn || (automatic && inputs.past.is_cuda())) {
     const std::string why_not = obstacle(inputs.past);
     if (is_training()) obstacle_ = why_not;
-    if (why_not.empty()) {
-      return node_.last_step(kernel_shape(inputs.past), inputs.past, lstm_->all_weights());
+    if (why_not.empty() && (own_chosen_ || !automatic)) {
+      return run_own_kernels(inputs);
     }
   }
   return run_layers(inputs).select(1, -1);
@@ -131,10 +169,13 @@ at::Tensor LstmForecaster::last_step(const Inputs& inputs) {
 
 std::vector<std::string> LstmForecaster::report() const {
   if (!obstacle_) return {};
-  return {obstacle_->empty()
-              ? "the LSTM's layers are computed by own kernels (model.kernels)"
-              : "model.kernels own: the LSTM's layers are computed without them, since " +
-                    *obstacle_};
+  const bool automatic = options_.kernels == LstmImplementation::kAuto;
+  if (!obstacle_->empty()) {
+    return {std::string("model.kernels ") + (automatic ? "auto" : "own") +
+            ": the LSTM's layers are computed without own kernels, since " + *obstacle_};
+  }
+  if (automatic) return {};  // whoever chose has told
+  return {"the LSTM's layers are computed by own kernels (model.kernels)"};
 }
 
 Forecast LstmForecaster::forward(const Inputs& inputs) {
@@ -187,14 +228,15 @@ const Registration registration(ModelSpec{
          "initialisation: seed (orthogonal weights, zero biases, Kaiming normal head) or torch "
          "(PyTorch's default)"},
         {"kernels",
-         std::string("cudnn"),
+         std::string("auto"),
          0,
          -1,
-         {"cudnn", "own"},
+         {"auto", kCudnnName, kOwnName},
          "",
          "what computes the layers on a GPU: cuDNN, or own kernels for compute capability 9.0, in "
-         "fp16 and bf16, for widths of 64, 128, 192 and 256 without dropout; else cuDNN all the "
-         "same, and the log says why"},
+         "fp16 and bf16, for widths of 64, 128, 192 and 256; auto measures both at the start of a "
+         "run and takes the faster; where own cannot, cuDNN computes, and the log says why",
+         /*free=*/true},
     },
     [](const Options& options, const ModelShape& shape) -> std::shared_ptr<Forecaster> {
       LstmOptions lstm;
@@ -202,8 +244,10 @@ const Registration registration(ModelSpec{
       lstm.num_layers = options.integer("num_layers");
       lstm.dropout = options.number("dropout");
       lstm.init = options.text("init") == "seed" ? LstmInit::kSeed : LstmInit::kTorch;
-      lstm.kernels =
-          options.text("kernels") == "own" ? LstmImplementation::kOwn : LstmImplementation::kCudnn;
+      const std::string& kernels = options.text("kernels");
+      lstm.kernels = kernels == kOwnName     ? LstmImplementation::kOwn
+                     : kernels == kCudnnName ? LstmImplementation::kCudnn
+                                             : LstmImplementation::kAuto;
       return std::make_shared<LstmForecaster>(lstm, shape);
     },
 });

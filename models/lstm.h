@@ -3,6 +3,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/rnn.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ enum class LstmInit {
 };
 
 enum class LstmImplementation {
+  kAuto,   // the one of the others that use_implementation() names, else cuDNN
   kCudnn,  // oneDNN or ATen on CPUs
   kOwn,    // models/lstm_kernels.h where they can run, else as above
 };
@@ -28,7 +30,7 @@ struct LstmOptions {
   int64_t num_layers = 3;
   double dropout = 0;  // between layers, as torch.nn.LSTM has it
   LstmInit init = LstmInit::kSeed;
-  LstmImplementation kernels = LstmImplementation::kCudnn;
+  LstmImplementation kernels = LstmImplementation::kAuto;
 };
 
 // A stack of LSTM layers over the window; the last layer's last hidden state goes through one
@@ -45,12 +47,18 @@ class LstmForecaster : public Forecaster {
   void initialise() override;
   Forecast forward(const Inputs& inputs) override;
   void on_device() override;
+  std::vector<std::string> implementations(const Inputs& inputs) override;
+  void use_implementation(const std::string& name) override;
   std::vector<std::string> advice() const override;
   std::vector<std::string> report() const override;
   double forward_flops() const override;
 
  private:
+  at::Tensor with_dropout(
+      const Inputs& inputs,
+      const std::function<at::Tensor(const at::Tensor& sequence, int64_t layer)>& run);
   at::Tensor run_layers(const Inputs& inputs);
+  at::Tensor run_own_kernels(const Inputs& inputs);
   at::Tensor last_step(const Inputs& inputs);
   // What own kernels would compute; its type is that of autocast, or of the inputs without.
   LstmKernelShape kernel_shape(const at::Tensor& past) const;
@@ -65,8 +73,9 @@ class LstmForecaster : public Forecaster {
   torch::nn::LSTM lstm_{nullptr};
   torch::nn::Linear head_{nullptr};
   LstmNode node_;
-  std::optional<std::string>
-      obstacle_;  // of the last forward in training, where own were asked for
+  bool own_chosen_ = false;  // by use_implementation()
+  // Why own kernels could not run the last forward in training on a GPU; empty if they could.
+  std::optional<std::string> obstacle_;
 };
 
 }  // namespace longship::models

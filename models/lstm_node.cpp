@@ -28,15 +28,24 @@ std::vector<LstmLayerWeights> cast(const std::vector<at::Tensor>& weights, at::S
 // What backward computes, in the order of the inputs: past, then the weights of each layer.
 class LayersBackward final : public torch::autograd::Node {
  public:
-  LayersBackward(const LstmKernels& kernels, LstmTape tape, std::vector<LstmLayerWeights> weights)
-      : kernels_(kernels), tape_(std::move(tape)), weights_(std::move(weights)) {}
+  // all_steps: the output is of every step, not only of the last.
+  LayersBackward(const LstmKernels& kernels, LstmTape tape, std::vector<LstmLayerWeights> weights,
+                 bool all_steps)
+      : kernels_(kernels),
+        tape_(std::move(tape)),
+        weights_(std::move(weights)),
+        all_steps_(all_steps) {}
 
   std::string name() const override { return "LstmLayersBackward"; }
 
   variable_list apply(variable_list&& of_outputs) override {
     TORCH_CHECK(!weights_.empty(), "an LSTM's backward was run twice");
     LstmKernels::Incoming incoming;
-    incoming.last = of_outputs.front().contiguous();
+    if (all_steps_) {
+      incoming.rows = kernels_.to_rows(of_outputs.front());
+    } else {
+      incoming.last = of_outputs.front().contiguous();
+    }
     const bool input_gradient = task_should_compute_output(0);
     const LstmGradients gradients = kernels_.backward(tape_, weights_, incoming, input_gradient);
     variable_list result(1);
@@ -58,6 +67,7 @@ class LayersBackward final : public torch::autograd::Node {
   const LstmKernels& kernels_;
   LstmTape tape_;
   std::vector<LstmLayerWeights> weights_;
+  bool all_steps_;
 };
 
 }  // namespace
@@ -81,6 +91,16 @@ const std::string& LstmNode::obstacle(const LstmKernelShape& shape, c10::DeviceI
 
 at::Tensor LstmNode::last_step(const LstmKernelShape& shape, const at::Tensor& past,
                                const std::vector<at::Tensor>& weights) {
+  return run(shape, past, weights, Steps::kLast);
+}
+
+at::Tensor LstmNode::sequence(const LstmKernelShape& shape, const at::Tensor& past,
+                              const std::vector<at::Tensor>& weights) {
+  return run(shape, past, weights, Steps::kAll);
+}
+
+at::Tensor LstmNode::run(const LstmKernelShape& shape, const at::Tensor& past,
+                         const std::vector<at::Tensor>& weights, Steps steps) {
   const LstmKernels& kernels = *entry(shape, past.device().index()).kernels;
   const bool differentiated =
       at::GradMode::is_enabled() &&
@@ -92,10 +112,12 @@ at::Tensor LstmNode::last_step(const LstmKernelShape& shape, const at::Tensor& p
     const at::AutoDispatchBelowADInplaceOrView guard;
     std::vector<LstmLayerWeights> layers = cast(weights, shape.type);
     LstmTape tape = kernels.forward(kernels.to_rows(past), layers, /*keep=*/differentiated);
-    output = kernels.last_step(tape.hidden.back());
+    output = steps == Steps::kLast
+                 ? kernels.last_step(tape.hidden.back())
+                 : kernels.to_sequence(kernels.output_rows(tape.hidden.back()), shape.hidden);
     if (!differentiated) return output;
     node = std::shared_ptr<LayersBackward>(
-        new LayersBackward(kernels, std::move(tape), std::move(layers)),
+        new LayersBackward(kernels, std::move(tape), std::move(layers), steps == Steps::kAll),
         torch::autograd::deleteNode);
   }
   node->set_next_edges(torch::autograd::collect_next_edges(past, weights));

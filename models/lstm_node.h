@@ -25,8 +25,15 @@ class LstmNode {
   // and this object must outlive the graph.
   at::Tensor last_step(const LstmKernelShape& shape, const at::Tensor& past,
                        const std::vector<at::Tensor>& weights);
+  // The same at every step: (batch, window, hidden).
+  at::Tensor sequence(const LstmKernelShape& shape, const at::Tensor& past,
+                      const std::vector<at::Tensor>& weights);
 
  private:
+  enum class Steps { kLast, kAll };
+  at::Tensor run(const LstmKernelShape& shape, const at::Tensor& past,
+                 const std::vector<at::Tensor>& weights, Steps steps);
+
   struct Entry {
     std::string obstacle;
     std::unique_ptr<const LstmKernels> kernels;

@@ -23,6 +23,7 @@ struct OptionSpec {
   std::vector<std::string> choices;  // strings: the legal values; empty: any
   std::string unit;                  // "" when it has none
   std::string meaning;               // one line
+  bool free = false;                 // may change on resume: the model stays the same
 };
 
 // The values of a model's options, complete and in bounds.

@@ -61,7 +61,7 @@ int64_t bucket_bytes_for(const CommunicatorSpeed& speed, int64_t wire_bytes) {
 }
 
 std::vector<int64_t> backward_order(models::Forecaster& model, const models::ModelShape& shape,
-                                    c10::Device device) {
+                                    PrecisionMode precision, c10::Device device) {
   std::vector<at::Tensor> parameters;
   for (const at::Tensor& parameter : model.parameters()) {
     if (parameter.requires_grad()) parameters.push_back(parameter);
@@ -81,7 +81,12 @@ std::vector<int64_t> backward_order(models::Forecaster& model, const models::Mod
   models::Inputs inputs;
   inputs.past =
       at::zeros({kSamples, shape.window, shape.inputs}, at::TensorOptions().device(device));
-  model.forward(inputs).values.sum().backward();
+  at::Tensor sum;
+  {
+    const AutocastGuard autocast(precision, device);
+    sum = model.forward(inputs).values.sum();
+  }
+  sum.backward();
   for (at::Tensor& parameter : parameters) {
     comm::set_gradient_hook(parameter, nullptr);
     parameter.mutable_grad().reset();

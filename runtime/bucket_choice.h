@@ -7,6 +7,7 @@
 
 #include "comm/communicator.h"
 #include "models/forecaster.h"
+#include "runtime/precision.h"
 
 namespace longship::runtime {
 
@@ -27,9 +28,10 @@ CommunicatorSpeed measure_communicator(comm::Communicator& gradients, comm::Comm
 int64_t bucket_bytes_for(const CommunicatorSpeed& speed, int64_t wire_bytes);
 
 // The order in which backward reaches the trainable parameters (indices in registration order),
-// seen in one backward of zeros; those that it does not reach come last. Leaves no gradients behind
-// and buffers as they were. The model is on `device`, in training mode.
+// seen in one backward of zeros under autocast of `precision`; those that it does not reach come
+// last. Leaves no gradients behind and buffers as they were. The model is on `device`, in training
+// mode.
 std::vector<int64_t> backward_order(models::Forecaster& model, const models::ModelShape& shape,
-                                    c10::Device device);
+                                    PrecisionMode precision, c10::Device device);
 
 }  // namespace longship::runtime

@@ -85,7 +85,7 @@ std::vector<Field> model_fields(const models::ModelSpec& model) {
     entry.rule.choices = option.choices;
     entry.rule.unit = option.unit;
     entry.rule.meaning = option.meaning;
-    entry.rule.change = Change::kFixed;
+    entry.rule.change = option.free ? Change::kFree : Change::kFixed;
     entry.set = [name = option.name](Config& config, const FieldValue& value) {
       auto values = config.model.options.values();
       values[name] = as_option_value(value);

@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 
+#include "runtime/implementation_choice.h"
+
 namespace longship::runtime {
 namespace {
 
@@ -22,6 +24,12 @@ ForwardGraph::ForwardGraph(models::Forecaster& model, int64_t batch,
   model_.eval();
   model_.to(type_of(precision));
   model_.on_device();
+  models::Inputs inputs;
+  inputs.past = past_.to(type_of(precision));
+  // The type is the inputs', so that there is no autocast.
+  implementation_ = fastest(
+      time_implementations(model_, inputs, /*precision=*/PrecisionMode::kFp32, /*as_graph=*/true));
+  if (!implementation_.empty()) model_.use_implementation(implementation_);
   constexpr int kEagerPasses = 3;  // libraries make their handles and workspaces
   for (int i = 0; i < kEagerPasses; ++i) forward();
   if (!device.is_cuda()) {

@@ -27,6 +27,8 @@ class ForwardGraph {
   // Runs a pass and returns the forecast (batch, horizon, targets, outputs), overwritten by the
   // next; does not block.
   const at::Tensor& run();
+  // Of several ways to compute that the model offers, the fastest; empty where it offers none.
+  const std::string& implementation() const { return implementation_; }
   bool recorded() const { return graph_ != nullptr; }
   const std::string& why() const { return why_; }
 
@@ -38,6 +40,7 @@ class ForwardGraph {
   at::Tensor past_;
   at::Tensor forecast_;
   std::unique_ptr<StepGraph> graph_;
+  std::string implementation_;
   std::string why_;
 };
 

@@ -11,6 +11,7 @@
 #include "runtime/agreement.h"
 #include "runtime/bucket_choice.h"
 #include "runtime/device_memory.h"
+#include "runtime/implementation_choice.h"
 #include "runtime/model_setup.h"
 #include "runtime/run_plan.h"
 #include "runtime/stop_signals.h"
@@ -74,6 +75,7 @@ Trainer::Trainer(TrainerParts parts)
       log_every_(parts_.config.log.every_steps > 0 ? parts_.config.log.every_steps
                                                    : kDefaultLogEvery) {
   collectively(parts_.context.host, parts_.context.host_name, [this] {
+    choose_implementation();
     reducer_ = choose_reducer();
     optimizer_ = make_optimizer(parts_.config.optimizer, updated_parts(*parts_.model, *reducer_));
     place_data();
@@ -93,6 +95,26 @@ Trainer::Trainer(TrainerParts parts)
 
 Trainer::~Trainer() = default;
 
+// By the speed of a micro-batch on the slowest rank, unless a run that goes on has chosen before:
+// another implementation rounds in other places.
+void Trainer::choose_implementation() {
+  Context& context = parts_.context;
+  parts_.model->train();
+  const std::vector<TimedImplementation> timed = time_on_all_ranks(
+      *parts_.model, parts_.plan.micro_batch_size, model_shape(parts_.config), parts_.precision,
+      /*as_graph=*/parts_.config.train.graph != "off", context.device, context.host,
+      context.host_name);
+  if (timed.empty()) return;
+  const auto before = std::find_if(timed.begin(), timed.end(), [&](const TimedImplementation& one) {
+    return one.name == parts_.implementation;
+  });
+  implementation_ = before == timed.end() ? fastest(timed) : before->name;
+  parts_.model->use_implementation(implementation_);
+  context.log->info("model computed by {} for a micro-batch's forward and backward{}",
+                    choice_text(implementation_, timed),
+                    before == timed.end() ? "" : ", as in this run before");
+}
+
 // The buckets: as they were, or by the order of backward and, where their size is left open, by the
 // speed of this communicator. Rank 0's order is everybody's.
 std::unique_ptr<comm::GradientReducer> Trainer::choose_reducer() {
@@ -102,7 +124,8 @@ std::unique_ptr<comm::GradientReducer> Trainer::choose_reducer() {
   if (options.layout.empty()) {
     std::vector<int64_t> order;
     collectively(context.host, context.host_name, [&] {
-      order = backward_order(*parts_.model, model_shape(parts_.config), context.device);
+      order = backward_order(*parts_.model, model_shape(parts_.config), parts_.precision,
+                             context.device);
     });
     const at::Tensor agreed = at::tensor(order, at::kLong);
     context.host.broadcast(agreed, /*root=*/0);

@@ -53,10 +53,16 @@ struct TrainerParts {
   std::string order_log = {};             // file for log.sample_order; empty: off
   // Of a run of as many ranks, to go on with its bits.
   std::optional<std::vector<comm::BucketLayout>> layout = {};
+  // Of the run that goes on: the implementation of the model that it had chosen; empty: none.
+  std::string implementation = {};
 };
 
 // The buckets of the run that wrote a checkpoint, when it had as many ranks; else empty.
 std::vector<comm::BucketLayout> stored_layout(const TrainingState& state, int ranks);
+
+// The implementation of the model by which the run that wrote a checkpoint computed; empty: the
+// model had no choice.
+std::string stored_implementation(const TrainingState& state);
 
 // Trains a model over all ranks from a step to the end of the plan: steps, logs, evaluations, early
 // stopping, checkpoints, agreed ends. Every method is collective.
@@ -82,6 +88,10 @@ class Trainer {
   // Whether the step has become a CUDA graph.
   bool runs_as_graph() const { return train_step_->recorded(); }
 
+  // The implementation of the model that was measured as the fastest, or was before; empty where
+  // there was none to choose.
+  const std::string& implementation() const { return implementation_; }
+
   // The layout of gradient buckets, for the start-up table.
   const comm::GradientReducer& reducer() const { return *reducer_; }
 
@@ -95,6 +105,7 @@ class Trainer {
     std::chrono::steady_clock::time_point begin;  // moved on by evaluations and checkpoints
   };
 
+  void choose_implementation();
   std::unique_ptr<comm::GradientReducer> choose_reducer();
   void check_equal_start();
   void place_data();
@@ -117,6 +128,7 @@ class Trainer {
 
   TrainerParts parts_;
   data::SampleOrder order_;
+  std::string implementation_;
   std::unique_ptr<comm::GradientReducer> reducer_;
   std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;

@@ -45,6 +45,10 @@ std::vector<comm::BucketLayout> stored_layout(const TrainingState& state, int ra
   return layout;
 }
 
+std::string stored_implementation(const TrainingState& state) {
+  return state.scalars.value("implementation", "");
+}
+
 nlohmann::json Trainer::scalars() const {
   const BatchPlan& plan = parts_.plan;
   const LossScalerState scaler = scaler_.state();
@@ -87,6 +91,7 @@ nlohmann::json Trainer::scalars() const {
       {"seed", {{"seed", parts_.config.run.seed}}},
       {"buckets", layout_json(*reducer_)},
       {"ranks", parts_.context.size()},
+      {"implementation", implementation_},
   };
 }
 

@@ -65,46 +65,42 @@ class LstmNodeGpu : public testing::Test {
     }
     return found;
   }
-};
-
-// One draw of weights and samples tells little: a gradient of few samples inherits the rounding of
-// a few forecasts, which is as often in cuDNN's favour as in ours. Hence errors over many draws.
-TEST_F(LstmNodeGpu, ForecastsAndGradientsAreAsNearToFloat32AsCudnns) {
-  constexpr int kDraws = 24;
-  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
-    for (const int64_t batch : {1, 7, 300}) {
-      std::vector<double> our_squares;
-      std::vector<double> cudnn_squares;
-      for (int draw = 0; draw < kDraws; ++draw) {
-        at::manual_seed(draw);
-        const at::Tensor past = at::randn({batch, 24, 5}, at::kCUDA);
-        const auto found = [&](const char* kernels, std::optional<at::ScalarType> in) {
-          const auto model = lstm(kernels, {}, draw);
-          const auto values = numbers(*model, past, in);
-          if (in && kernels == std::string("own")) {
-            EXPECT_THAT(model->report(), ElementsAre(HasSubstr("by own kernels")));
-          }
-          return values;
+  // One draw of weights and samples tells little: a gradient of few samples inherits the rounding
+  // of a few forecasts, which is as often in cuDNN's favour as in ours. Hence errors of many draws.
+  static void expect_as_near_as_cudnn(const std::map<std::string, OptionValue>& changed,
+                                      int64_t batch, at::ScalarType type) {
+    constexpr uint64_t kDraws = 24;
+    std::vector<double> our_squares;
+    std::vector<double> cudnn_squares;
+    for (uint64_t draw = 0; draw < kDraws; ++draw) {
+      at::manual_seed(draw);
+      const at::Tensor past = at::randn({batch, 24, 5}, at::kCUDA);
+      const auto exact = numbers(*lstm("cudnn", changed, draw), past, std::nullopt);
+      const auto cudnn = numbers(*lstm("cudnn", changed, draw), past, type);
+      const auto own = lstm("own", changed, draw);
+      const auto ours = numbers(*own, past, type);
+      EXPECT_THAT(own->report(), ElementsAre(HasSubstr("by own kernels")));
+      ASSERT_EQ(ours.size(), exact.size());
+      our_squares.resize(exact.size());
+      cudnn_squares.resize(exact.size());
+      for (size_t i = 0; i < exact.size(); ++i) {
+        const auto square = [&](const at::Tensor& value) {
+          return ((value - exact[i]).square().sum() / exact[i].square().sum()).item<double>();
         };
-        const auto exact = found("cudnn", std::nullopt);
-        const auto ours = found("own", type);
-        const auto cudnn = found("cudnn", type);
-        ASSERT_EQ(ours.size(), exact.size());
-        our_squares.resize(exact.size());
-        cudnn_squares.resize(exact.size());
-        for (size_t i = 0; i < exact.size(); ++i) {
-          const auto square = [&](const at::Tensor& value) {
-            return ((value - exact[i]).square().sum() / exact[i].square().sum()).item<double>();
-          };
-          our_squares[i] += square(ours[i]) / kDraws;
-          cudnn_squares[i] += square(cudnn[i]) / kDraws;
-        }
-      }
-      for (size_t i = 0; i < our_squares.size(); ++i) {
-        EXPECT_LE(std::sqrt(our_squares[i]), 1.5 * std::sqrt(cudnn_squares[i]))
-            << type << " batch " << batch << " number " << i;
+        our_squares[i] += square(ours[i]);
+        cudnn_squares[i] += square(cudnn[i]);
       }
     }
+    for (size_t i = 0; i < our_squares.size(); ++i) {
+      EXPECT_LE(std::sqrt(our_squares[i]), 1.5 * std::sqrt(cudnn_squares[i]))
+          << type << " batch " << batch << " number " << i;
+    }
+  }
+};
+
+TEST_F(LstmNodeGpu, ForecastsAndGradientsAreAsNearToFloat32AsCudnns) {
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    for (const int64_t batch : {1, 7, 300}) expect_as_near_as_cudnn({}, batch, type);
   }
 }
 
@@ -116,6 +112,43 @@ TEST_F(LstmNodeGpu, EvaluationGivesWhatTrainingGives) {
   model->eval();
   const at::NoGradGuard no_grad;
   EXPECT_TRUE(at::equal(run(*model, past), trained));
+}
+
+// Masks follow from the key alone, so that both drop the same values.
+TEST_F(LstmNodeGpu, WithDropoutBetweenLayersTheyAreAsNearToFloat32AsCudnn) {
+  const std::map<std::string, OptionValue> dropout{{"dropout", 0.3}, {"num_layers", int64_t{3}}};
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    expect_as_near_as_cudnn(dropout, 40, type);
+  }
+  const auto own = lstm("own", dropout);
+  const at::Tensor past = at::randn({40, 24, 5}, at::kCUDA);
+  const Autocast autocast(at::kHalf);
+  const at::Tensor forecast = run(*own, past);
+  EXPECT_THAT(own->report(), ElementsAre(HasSubstr("by own kernels")));
+  EXPECT_TRUE(at::equal(forecast, run(*own, past)));
+  own->eval();
+  EXPECT_FALSE(at::equal(forecast, run(*own, past)));
+}
+
+TEST_F(LstmNodeGpu, LeftToChooseTheyAreOfferedAndComputeWhenChosen) {
+  const auto automatic = lstm("auto");
+  Inputs inputs;
+  inputs.past = at::randn({32, 24, 5}, at::kCUDA);
+  EXPECT_THAT(automatic->implementations(inputs), ElementsAre()) << "in float32";
+  const Autocast autocast(at::kHalf);
+  EXPECT_THAT(automatic->implementations(inputs), ElementsAre("cudnn", "own"));
+  EXPECT_THAT(lstm("own")->implementations(inputs), ElementsAre());
+  const at::NoGradGuard no_grad;
+  const at::Tensor of_own = run(*lstm("own"), inputs.past);
+  const at::Tensor of_cudnn = run(*lstm("cudnn"), inputs.past);
+  EXPECT_TRUE(at::equal(run(*automatic, inputs.past), of_cudnn))
+      << "the first one without a choice";
+  automatic->use_implementation("own");
+  EXPECT_TRUE(at::equal(run(*automatic, inputs.past), of_own));
+  EXPECT_FALSE(at::equal(of_own, of_cudnn));
+  automatic->use_implementation("cudnn");
+  EXPECT_TRUE(at::equal(run(*automatic, inputs.past), of_cudnn));
+  EXPECT_THAT(automatic->report(), ElementsAre());
 }
 
 TEST_F(LstmNodeGpu, WhatTheyCannotIsComputedWithoutThemAndToldWhy) {
@@ -131,8 +164,11 @@ TEST_F(LstmNodeGpu, WhatTheyCannotIsComputedWithoutThemAndToldWhy) {
     EXPECT_THAT(cudnn->report(), ElementsAre());
   };
   expect_told({{"hidden_size", int64_t{96}}}, at::kHalf, "not 96");
-  expect_told({{"dropout", 0.25}}, at::kHalf, "no dropout between layers");
   expect_told({}, at::kFloat, "fp16 and bf16");
+  const auto automatic = lstm("auto");
+  run(*automatic, past);
+  EXPECT_THAT(automatic->report(),
+              ElementsAre(AllOf(HasSubstr("model.kernels auto: "), HasSubstr("fp16 and bf16"))));
 }
 
 }  // namespace

@@ -131,9 +131,14 @@ TEST(Lstm, OnCpusOwnKernelsAreNotTakenAndTheReasonIsTold) {
   const auto own = small_lstm({{"kernels", std::string("own")}});
   EXPECT_TRUE(at::equal(run(*own, past), run(*small_lstm(), past)));
   EXPECT_THAT(own->report(), ElementsAre(HasSubstr("model.kernels own: the LSTM's layers are "
-                                                   "computed without them, since they are for "
-                                                   "GPUs")));
-  EXPECT_THAT(small_lstm()->report(), ElementsAre());
+                                                   "computed without own kernels, since they are "
+                                                   "for GPUs")));
+  Inputs inputs;
+  inputs.past = past;
+  const auto automatic = small_lstm({{"kernels", std::string("auto")}});
+  EXPECT_THAT(automatic->implementations(inputs), ElementsAre());
+  run(*automatic, past);
+  EXPECT_THAT(automatic->report(), ElementsAre());
 }
 
 TEST(Lstm, AdvisesDimensionsThatTensorCoresUse) {

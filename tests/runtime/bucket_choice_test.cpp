@@ -66,7 +66,8 @@ class CrossedModel : public models::Forecaster {
 TEST(BackwardOrder, IsThatOfTheGradients) {
   CrossedModel model;
   const std::vector<int64_t> order =
-      backward_order(model, {.inputs = 2, .window = 3, .horizon = 2, .targets = 1}, c10::kCPU);
+      backward_order(model, {.inputs = 2, .window = 3, .horizon = 2, .targets = 1},
+                     PrecisionMode::kFp32, c10::kCPU);
   ASSERT_EQ(order.size(), 8);
   // last (0, 1) before norm (4, 5) before first (6, 7); unused (3, 2) at the end.
   const auto place = [&](int64_t p) {
@@ -80,7 +81,8 @@ TEST(BackwardOrder, IsThatOfTheGradients) {
 
 TEST(BackwardOrder, LeavesNothingBehind) {
   CrossedModel model;
-  backward_order(model, {.inputs = 2, .window = 3, .horizon = 2, .targets = 1}, c10::kCPU);
+  backward_order(model, {.inputs = 2, .window = 3, .horizon = 2, .targets = 1},
+                 PrecisionMode::kFp32, c10::kCPU);
   for (const at::Tensor& parameter : model.parameters()) {
     EXPECT_FALSE(parameter.grad().defined());
   }
@@ -101,7 +103,8 @@ class RememberingModel : public models::Forecaster {
 TEST(BackwardOrder, ABufferThatTrainingChangesIsRefused) {
   RememberingModel model;
   try {
-    backward_order(model, {.inputs = 2, .window = 3, .horizon = 2, .targets = 1}, c10::kCPU);
+    backward_order(model, {.inputs = 2, .window = 3, .horizon = 2, .targets = 1},
+                   PrecisionMode::kFp32, c10::kCPU);
     FAIL() << "not refused";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("changes its buffer norm.running_"));

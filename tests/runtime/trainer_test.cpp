@@ -17,6 +17,7 @@
 #include "runtime/dataset_setup.h"
 #include "runtime/model_setup.h"
 #include "test_series.h"
+#include "two_ways_model.h"
 
 namespace longship::runtime {
 namespace {
@@ -79,6 +80,7 @@ struct End {
   ExitCode code = ExitCode::kInternal;
   std::string error;
   int64_t step = 0;
+  std::string implementation;
   std::vector<at::Tensor> parameters;
 };
 
@@ -110,7 +112,7 @@ class TrainerTest : public testing::Test {
     for (int rank = 0; rank < ranks; ++rank) {
       Config own = config;
       own.run.seed += rank * seed_difference_;
-      models.push_back(make_model(own));
+      models.push_back(make_(own));
     }
     const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log_);
     std::filesystem::create_directories(folder_ / name);
@@ -134,11 +136,14 @@ class TrainerTest : public testing::Test {
                                          dataset->windows(data::Split::kTrain), rank, ranks),
                          PrecisionMode::kFp32,
                          &checkpointer};
+      const auto loaded = checkpointer.load_newest();
+      if (loaded) parts.implementation = stored_implementation(loaded->state);
       if (order_log_) parts.order_log = folder_ / ("order-" + std::to_string(rank));
       try {
         Trainer trainer(parts);
         if (rank == 0) trainer.report_to({&records_}, nullptr);
-        if (const auto loaded = checkpointer.load_newest()) trainer.restore(loaded->state);
+        if (loaded) trainer.restore(loaded->state);
+        end.implementation = trainer.implementation();
         end.step = trainer.step();
         end.code = trainer.finished() ? ExitCode::kDone : trainer.run();
         end.step = trainer.step();
@@ -163,6 +168,8 @@ class TrainerTest : public testing::Test {
   tests::TemporaryFolder folder_;
   Records records_;
   std::ostringstream log_;
+  std::function<std::shared_ptr<models::Forecaster>(const Config&)> make_ =
+      [](const Config& config) { return make_model(config); };
   int64_t seed_difference_ = 0;
   bool order_log_ = false;
 };
@@ -229,6 +236,25 @@ TEST_F(TrainerTest, ResumesWithTheBitsOfAnUninterruptedRun) {
   EXPECT_EQ(resumed.step, 10);
   EXPECT_EQ(records_.of("train").front().step, 5);
   expect_close(resumed, whole, 0);
+}
+
+TEST_F(TrainerTest, TakesTheFastestImplementationAndTheSameWhenItGoesOn) {
+  bool other_is_quick = false;
+  make_ = [&](const Config& config) {
+    torch::manual_seed(1);
+    const auto model = std::make_shared<tests::TwoWays>(model_shape(config));
+    if (other_is_quick) model->slow = "quick";
+    return model;
+  };
+  EXPECT_EQ(train(config({"train.steps=2"}), 2).back().implementation, "quick");
+  EXPECT_THAT(log_.str(), HasSubstr("model computed by quick, "));
+  other_is_quick = true;
+  EXPECT_EQ(train(config({"train.steps=2"}), 2, "another").back().implementation, "slow");
+  const End resumed = train(config({"train.steps=4"}), 2).back();
+  EXPECT_EQ(resumed.step, 4);
+  EXPECT_EQ(resumed.implementation, "quick") << "as before, although it is the slower one now";
+  make_ = [](const Config& config) { return make_model(config); };
+  EXPECT_EQ(train(config({"train.steps=2"}), 1, "linear").front().implementation, "");
 }
 
 TEST_F(TrainerTest, RefusesToGoOnWithOtherData) {
