@@ -19,20 +19,7 @@ extern "C" void note_signal(int number) {
   received_signal = number;
 }
 
-}  // namespace
-
-StopSignals::StopSignals() {
-  stack_t current = {};
-  if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) != 0) {
-    stack_ = std::make_unique<char[]>(kStackBytes);
-    stack_t stack = {};
-    stack.ss_sp = stack_.get();
-    stack.ss_size = kStackBytes;
-    sigaltstack(&stack, nullptr);
-  }
-  // An inner one finds the handlers in place; to install them anew would bring back that of an
-  // interrupt that has come already.
-  if (alive++ > 0) return;
+void install_handlers() {
   received_signal = 0;
   for (size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction action = {};
@@ -49,7 +36,31 @@ StopSignals::StopSignals() {
   }
 }
 
+}  // namespace
+
+StopSignals::StopSignals() {
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  sigemptyset(&were_blocked_);
+  for (const int number : kSignals) {
+    if (sigismember(&blocked, number) == 1) sigaddset(&were_blocked_, number);
+  }
+  stack_t current = {};
+  if (sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_DISABLE) != 0) {
+    stack_ = std::make_unique<char[]>(kStackBytes);
+    stack_t stack = {};
+    stack.ss_sp = stack_.get();
+    stack.ss_size = kStackBytes;
+    sigaltstack(&stack, nullptr);
+  }
+  // An inner one finds the handlers in place; to install them anew would bring back that of an
+  // interrupt that has come already.
+  if (alive++ == 0) install_handlers();
+  pthread_sigmask(SIG_UNBLOCK, &were_blocked_, nullptr);
+}
+
 StopSignals::~StopSignals() {
+  pthread_sigmask(SIG_BLOCK, &were_blocked_, nullptr);
   if (--alive == 0) {
     for (size_t i = 0; i < kSignals.size(); ++i) {
       sigaction(kSignals[i], &former_actions[i], nullptr);

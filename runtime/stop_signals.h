@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <cstddef>
 #include <memory>
 
@@ -7,8 +8,9 @@ namespace longship::runtime {
 
 // SIGUSR1, SIGTERM, SIGINT and SIGHUP (unless it is ignored, as under nohup) ask the run to save
 // and end. The handler sets a flag and does nothing else (signal-safety(7)); whoever trains asks
-// for the flag between steps. A second SIGINT has the default effect, at once. Restores the former
-// handlers when destroyed. May be nested; a signal that came is forgotten when the outermost one
+// for the flag between steps. A second SIGINT has the default effect, at once. They are let through
+// to the calling thread, in case whoever started the program had them blocked. Restores what was
+// before when destroyed. May be nested; a signal that came is forgotten when the outermost one
 // begins.
 //
 // Note [A stack for signal handlers]
@@ -29,6 +31,7 @@ class StopSignals {
  private:
   static constexpr size_t kStackBytes = 64 * 1024;
 
+  sigset_t were_blocked_;
   std::unique_ptr<char[]> stack_;  // null where the thread has such a stack already
 };
 

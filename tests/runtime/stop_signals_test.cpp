@@ -42,6 +42,27 @@ TEST(StopSignals, AnInnerOneKeepsWhatCame) {
   EXPECT_EQ(StopSignals::received(), SIGUSR1);
 }
 
+// As a program inherits them from a launcher that waits for them.
+TEST(StopSignals, TheyComeThroughWhereTheyWereBlocked) {
+  sigset_t both;
+  sigset_t before;
+  sigemptyset(&both);
+  sigaddset(&both, SIGUSR1);
+  sigaddset(&both, SIGTERM);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &both, &before), 0);
+  std::raise(SIGTERM);
+  {
+    const StopSignals signals;
+    EXPECT_EQ(StopSignals::received(), SIGTERM) << "it came before and was waiting";
+    std::raise(SIGUSR1);
+    EXPECT_EQ(StopSignals::received(), SIGUSR1);
+  }
+  sigset_t after;
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &before, &after), 0);
+  EXPECT_EQ(sigismember(&after, SIGUSR1), 1);
+  EXPECT_EQ(sigismember(&after, SIGTERM), 1);
+}
+
 // A handler on the normal stack would overwrite what oneDNN keeps there.
 TEST(StopSignals, HandlersHaveAStackOfTheirOwn) {
   const StopSignals signals;

@@ -186,6 +186,8 @@ class Job:
             stdout=self.out,
             stderr=self.err,
             start_new_session=True,
+            # mpirun passes on what reaches it, which a blocked signal never does.
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, []),
         )
 
     def members(self):
