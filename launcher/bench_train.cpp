@@ -49,7 +49,7 @@ struct Training {
 
 Training train(Config config, int64_t steps, runtime::Context& context,
                const std::shared_ptr<const data::Dataset>& dataset,
-               runtime::PrecisionMode precision) {
+               runtime::PrecisionMode precision, const std::string& implementation = {}) {
   config.train.steps = steps;
   config.train.epochs = 0;
   config.eval.every_epochs = 0;
@@ -77,6 +77,7 @@ Training train(Config config, int64_t steps, runtime::Context& context,
                               .model = model,
                               .plan = plan,
                               .precision = precision};
+  parts.implementation = implementation;
   runtime::Trainer trainer(parts);
   if (context.leader()) trainer.report_to({&sink}, nullptr);
   trainer.run();
@@ -184,8 +185,8 @@ json measure(const TrainBench& bench, const Config& config, Session& session) {
   }
   if (cuda && bench.profile) {
     constexpr int64_t kProfiled = 2 * kBlock;
-    const runtime::KernelProfile profile =
-        runtime::profile_kernels([&] { train(config, kProfiled, context, dataset, precision); });
+    const runtime::KernelProfile profile = runtime::profile_kernels(
+        [&] { train(config, kProfiled, context, dataset, precision, training.implementation); });
     json kernels = json::array();
     for (const auto& [name, kernel_ms] : profile.kernels) {
       if (kernels.size() == 15) break;

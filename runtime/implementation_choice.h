@@ -18,10 +18,12 @@ struct TimedImplementation {
 // Times every implementation that the model offers for `inputs`: a forward pass, and backward too
 // where the model is in training mode, under autocast of `precision`. as_graph: as replays of a
 // CUDA graph, on a stream that is not CUDA's default one; else, and where the pass cannot be
-// recorded, with every launch. Leaves no gradients. Empty where there is nothing to choose.
+// recorded, with every launch. Leaves no gradients. Empty where there is nothing to choose. Where
+// `known` is offered, nothing is timed, and it comes back alone with 0 ms.
 std::vector<TimedImplementation> time_implementations(models::Forecaster& model,
                                                       const models::Inputs& inputs,
-                                                      PrecisionMode precision, bool as_graph);
+                                                      PrecisionMode precision, bool as_graph,
+                                                      const std::string& known = {});
 
 // The fastest, the first of equals; empty of none.
 std::string fastest(const std::vector<TimedImplementation>& timed);
@@ -38,6 +40,7 @@ std::vector<TimedImplementation> time_on_all_ranks(models::Forecaster& model, in
                                                    const models::ModelShape& shape,
                                                    PrecisionMode precision, bool as_graph,
                                                    c10::Device device, comm::Communicator& host,
-                                                   const std::string& host_name);
+                                                   const std::string& host_name,
+                                                   const std::string& known = {});
 
 }  // namespace longship::runtime

@@ -103,16 +103,16 @@ void Trainer::choose_implementation() {
   const std::vector<TimedImplementation> timed = time_on_all_ranks(
       *parts_.model, parts_.plan.micro_batch_size, model_shape(parts_.config), parts_.precision,
       /*as_graph=*/parts_.config.train.graph != "off", context.device, context.host,
-      context.host_name);
+      context.host_name, parts_.implementation);
   if (timed.empty()) return;
-  const auto before = std::find_if(timed.begin(), timed.end(), [&](const TimedImplementation& one) {
-    return one.name == parts_.implementation;
-  });
-  implementation_ = before == timed.end() ? fastest(timed) : before->name;
+  implementation_ = fastest(timed);
   parts_.model->use_implementation(implementation_);
-  context.log->info("model computed by {} for a micro-batch's forward and backward{}",
-                    choice_text(implementation_, timed),
-                    before == timed.end() ? "" : ", as in this run before");
+  if (implementation_ == parts_.implementation) {
+    context.log->info("model computed by {}, as in this run before", implementation_);
+  } else {
+    context.log->info("model computed by {} for a micro-batch's forward and backward",
+                      choice_text(implementation_, timed));
+  }
 }
 
 // The buckets: as they were, or by the order of backward and, where their size is left open, by the

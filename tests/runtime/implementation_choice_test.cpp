@@ -40,6 +40,18 @@ TEST(TimeImplementations, TakesTheQuickOneAndLeavesNoGradients) {
   }
 }
 
+TEST(TimeImplementations, WhatIsKnownIsNotTimedAgain) {
+  tests::TwoWays model(kShape);
+  model.eval();
+  const auto known =
+      time_implementations(model, some_inputs(), PrecisionMode::kFp32, /*as_graph=*/false, "slow");
+  EXPECT_THAT(known, ElementsAre(Field(&TimedImplementation::name, "slow")));
+  EXPECT_EQ(model.inferences, 0);
+  const auto gone =
+      time_implementations(model, some_inputs(), PrecisionMode::kFp32, /*as_graph=*/false, "other");
+  EXPECT_EQ(fastest(gone), "quick");
+}
+
 TEST(TimeImplementations, InEvaluationModeTimesForwardAlone) {
   tests::TwoWays model(kShape);
   model.eval();

@@ -253,6 +253,7 @@ TEST_F(TrainerTest, TakesTheFastestImplementationAndTheSameWhenItGoesOn) {
   const End resumed = train(config({"train.steps=4"}), 2).back();
   EXPECT_EQ(resumed.step, 4);
   EXPECT_EQ(resumed.implementation, "quick") << "as before, although it is the slower one now";
+  EXPECT_THAT(log_.str(), HasSubstr("model computed by quick, as in this run before"));
   make_ = [](const Config& config) { return make_model(config); };
   EXPECT_EQ(train(config({"train.steps=2"}), 1, "linear").front().implementation, "");
 }
