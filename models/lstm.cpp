@@ -143,11 +143,6 @@ std::string LstmForecaster::obstacle(const at::Tensor& past) {
   if (!past.is_cuda()) return "they are for GPUs";
   LstmKernelShape shape = kernel_shape(past);
   if (is_training() && layer_by_layer()) shape.layers = 1;
-  // Projections are stored in the half type, which costs BF16 with orthogonal weights up to 2.3
-  // times cuDNN's error (tests/models/lstm_node_gpu_test.cpp).
-  if (options_.kernels == LstmImplementation::kAuto && shape.type == at::kBFloat16) {
-    return "in bf16 they round more than cuDNN does (model.kernels: own takes them all the same)";
-  }
   return node_.obstacle(shape, past.device().index());
 }
 
@@ -240,7 +235,7 @@ const Registration registration(ModelSpec{
          "",
          "what computes the layers on a GPU: cuDNN, or own kernels for compute capability 9.0, in "
          "fp16 and bf16, for widths of 64, 128, 192 and 256; auto measures both at the start of a "
-         "run in fp16 and takes the faster; where own cannot, cuDNN computes, and the log says why",
+         "run and takes the faster; where own cannot, cuDNN computes, and the log says why",
          /*free=*/true},
     },
     [](const Options& options, const ModelShape& shape) -> std::shared_ptr<Forecaster> {

@@ -262,7 +262,7 @@ LstmTape LstmKernels::forward(const at::Tensor& rows, const std::vector<LstmLaye
     tape.hidden.push_back(
         at::empty({this->rows() + kLstmTileRows, shape_.hidden}, options(shape_.type)));
     if (!keep) continue;
-    tape.gates.push_back(at::empty({tiles_, shape_.window, kGates * saved}, options(shape_.type)));
+    tape.gates.push_back(at::empty({tiles_, shape_.window, kGates * saved}, options(at::kHalf)));
     tape.cells.push_back(at::empty({tiles_, shape_.window, saved}, options(at::kFloat)));
   }
 
@@ -272,7 +272,9 @@ LstmTape LstmKernels::forward(const at::Tensor& rows, const std::vector<LstmLaye
     for (const LstmTiles& part : round) {
       const LstmLayerWeights& w = weights.at(part.layer);
       at::Tensor& projection = projections.at(part.layer);
-      if (part.first == 0) projection = at::empty({this->rows(), gates}, options(shape_.type));
+      // What rounds to BF16 would be most of the error.
+      const at::ScalarType type = shape_.type == at::kBFloat16 ? at::kFloat : shape_.type;
+      if (part.first == 0) projection = at::empty({this->rows(), gates}, options(type));
       // The first layer's inputs are all there.
       const bool all = part.layer == 0;
       if (!all || part.first == 0) {
@@ -280,7 +282,12 @@ LstmTape LstmKernels::forward(const at::Tensor& rows, const std::vector<LstmLaye
         const int64_t begin = row_of(part.first);
         const int64_t count = all ? this->rows() : row_of(part.tiles);
         at::Tensor to = projection.narrow(0, begin, count);
-        at::mm_out(to, input.narrow(0, begin, count), padded(w.weight_ih).t());
+        const at::Tensor from = input.narrow(0, begin, count);
+        if (type == shape_.type) {
+          at::mm_out(to, from, padded(w.weight_ih).t());
+        } else {
+          at::mm_out(to, from, padded(w.weight_ih).t(), type);
+        }
       }
       job->projection = projection.const_data_ptr();
       job->weight_hh = w.weight_hh.const_data_ptr();

@@ -43,13 +43,14 @@ struct LstmKernelKind {
 // What a launch does for one layer: `tiles` tiles from `first_tile` on. Pointers are to the first
 // tile's rows of the whole tensor.
 struct LstmForwardJob {
-  const void* projection = nullptr;  // (rows, 4 hidden) half: weight_ih x, gates i, f, g, o
-  const void* weight_hh = nullptr;   // (4 hidden, hidden) half
-  const float* bias_ih = nullptr;    // (4 hidden,)
-  const float* bias_hh = nullptr;    // (4 hidden,)
-  void* hidden = nullptr;            // (rows + 8, hidden) half, written
-  void* gates = nullptr;             // (tiles, window, 32 hidden) half, written; or null
-  float* cells = nullptr;            // (tiles, window, 8 hidden), written; or null
+  // (rows, 4 hidden): weight_ih x, gates i, f, g, o; fp16, or float32 where halves are bfloat16.
+  const void* projection = nullptr;
+  const void* weight_hh = nullptr;  // (4 hidden, hidden) half
+  const float* bias_ih = nullptr;   // (4 hidden,)
+  const float* bias_hh = nullptr;   // (4 hidden,)
+  void* hidden = nullptr;           // (rows + 8, hidden) half, written
+  void* gates = nullptr;            // (tiles, window, 32 hidden) fp16, written; or null
+  float* cells = nullptr;           // (tiles, window, 8 hidden), written; or null
   int64_t first_tile = 0;
   int64_t tiles = 0;
 };

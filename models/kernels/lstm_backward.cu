@@ -254,10 +254,10 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
       const float2 earlier = load_shared_8(stage + L::kCells + thread * sizeof(float2));
       const uint32_t output = load_shared_4(stage + L::kOutputs + thread * sizeof(uint32_t));
       const float2 of_output = unpack<Half>(turned(outputs ? output : 0));
-      const float2 i = unpack<Half>(saved.x);
-      const float2 f = unpack<Half>(saved.y);
-      const float2 cell = unpack<Half>(saved.z);
-      const float2 o = unpack<Half>(saved.w);
+      const float2 i = unpack<__half>(saved.x);
+      const float2 f = unpack<__half>(saved.y);
+      const float2 cell = unpack<__half>(saved.z);
+      const float2 o = unpack<__half>(saved.w);
       Pair pair{{Factors(i.x, f.x, cell.x, o.x, c[u][0], first ? 0 : earlier.x),
                  Factors(i.y, f.y, cell.y, o.y, c[u][1], first ? 0 : earlier.y)}};
       pair.of[0].dh = of_output.x;

@@ -7,7 +7,9 @@
 //   c = f c + i g;                       h = o tanh(c)
 //
 // Products take halves and sum in FP32; c, the gates' arithmetic and the biases are FP32; h is
-// rounded to a half, once, for its next product and for the output alike.
+// rounded to a half, once, for its next product and for the output alike. Projections are FP16
+// beside FP16 and FP32 beside BF16, whose 8 bits they would lose more by than by all the rest; the
+// gates that are kept are FP16 in either case, since they lie between -1 and 1.
 //
 // Tiling. A cluster's CTA holds the rows of R for its 64 units in registers over all steps: warp w
 // the four gates of units 8w to 8w + 7, as two 16 by hidden matrices of mma.m16n8k16, rows 0-7 and
@@ -20,18 +22,22 @@
 //
 // Synchronisation. New hidden states go to every CTA's copy of h (Note [Exchange]; 16 bytes a lane:
 // the 8 units of a warp of one sample to one CTA). Projections come by the input ring (Note [Input
-// ring]): 16 bytes a thread, of rows that all warps read, so each stage has a barrier at which
-// every thread arrives as its copy is done. A stage is filled again when all warps have read it: at
-// step t > 0 of a tile a warp has waited for an exchange to which every warp of its CTA contributed
-// after it had read its stage of step n - 1; at t = 0 there is a __syncthreads.
+// ring]): 16 bytes a thread, or twice that in FP32, of rows that all warps read, so each stage has
+// a barrier at which every thread arrives as its copy is done. A stage is filled again when all
+// warps have read it: at step t > 0 of a tile a warp has waited for an exchange to which every warp
+// of its CTA contributed after it had read its stage of step n - 1; at t = 0 there is a
+// __syncthreads.
 
 #include "models/kernels/lstm_cluster.cuh"
 
 namespace longship::models {
 namespace lstm {
 
+template <typename Half>
+using ProjectionOf = std::conditional_t<std::is_same_v<Half, __half>, __half, float>;
+
 // Of shared memory, and of work, in a cluster of kCtas.
-template <int kCtas, int kTiles>
+template <typename Half, int kCtas, int kTiles>
 struct ForwardLayout {
   static constexpr int kHidden = kLstmCtaHidden * kCtas;
   // Rows of h, of a sample each. Eight of them, 16 bytes apart in the banks, are written and read
@@ -39,11 +45,16 @@ struct ForwardLayout {
   static constexpr uint32_t kSampleStride = 2 * kHidden + 16;
   static constexpr uint32_t kSampleBytes = kLstmTileRows * kSampleStride;
   static constexpr uint32_t kExchangeBytes = kLstmTileRows * kHidden * 2;
-  // Of a tile in a stage: rows of 64 units, of gate and sample.
+  // Of a tile in a stage: rows of 64 units, of gate and sample, which 16 bytes keep in different
+  // banks.
+  static constexpr uint32_t kElement = sizeof(ProjectionOf<Half>);
   static constexpr uint32_t kStageRows = kGates * kLstmTileRows;
-  static constexpr uint32_t kTileBytes = kStageRows * kRowStride;
+  static constexpr uint32_t kPieces = kLstmCtaHidden * kElement / 16;  // of a row
+  static constexpr uint32_t kStride = 16 * kPieces + 16;
+  static constexpr uint32_t kTileBytes = kStageRows * kStride;
   static constexpr uint32_t kStageBytes = kTiles * kTileBytes;
-  static_assert(kStageRows * kRowBytes == 16 * kThreads);
+  static constexpr uint32_t kCopies = kStageRows * kPieces / kThreads;  // of a thread
+  static_assert(kStageRows * kPieces == kCopies * kThreads);
 
   static constexpr uint32_t kFull = 0;                         // barriers of the stages
   static constexpr uint32_t kExchanged = kFull + 8 * kStages;  // and of two exchanges of each tile
@@ -59,9 +70,35 @@ namespace {
 using namespace lstm;    // NOLINT(google-build-using-namespace)
 using namespace hopper;  // NOLINT(google-build-using-namespace)
 
+// A lane's projections: of its unit and two samples, each gate. Reads from `row`, which is where
+// the lane's part of a tile in a stage begins.
+template <typename Layout>
+__device__ __forceinline__ void load_projections(float (&x)[kGates][2], uint32_t row) {
+  if constexpr (Layout::kElement == 2) {
+    uint32_t words[kGates];
+    load_matrices_turned(words, row);
+#pragma unroll
+    for (int gate = 0; gate < kGates; ++gate) {
+      const float2 v = unpack<__half>(words[gate]);
+      x[gate][0] = v.x;
+      x[gate][1] = v.y;
+    }
+  } else {
+#pragma unroll
+    for (int gate = 0; gate < kGates; ++gate) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        x[gate][e] =
+            __uint_as_float(load_shared_4(row + (gate * kLstmTileRows + e) * Layout::kStride));
+      }
+    }
+  }
+}
+
 template <typename Half, int kCtas, int kTiles>
 __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& launch) {
-  using L = ForwardLayout<kCtas, kTiles>;
+  using L = ForwardLayout<Half, kCtas, kTiles>;
+  using Projection = ProjectionOf<Half>;
   constexpr int kHidden = L::kHidden;
   constexpr int kSlotHidden = kLstmTileRows * kHidden;  // of a slot's hidden states
   extern __shared__ __align__(128) unsigned char shared[];
@@ -90,28 +127,36 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
   }
   cluster_sync();
 
-  // Copies the projections of the step three ahead; each thread 16 bytes of a row of 64 units.
-  constexpr int kPieces = kRowBytes / 16;
+  // Copies the projections of the step three ahead; each thread 16 bytes of a row of 64 units, and
+  // of those that are whole gates further on.
+  constexpr int kPieces = L::kPieces;
+  constexpr int kRowsOfCopy = kThreads / kPieces;
+  static_assert(kRowsOfCopy % kLstmTileRows == 0);
   const int stage_row = thread / kPieces;
   const int64_t in_projection = int64_t{stage_row % kLstmTileRows} * (kGates * kHidden) +
                                 stage_row / kLstmTileRows * kHidden + rank * kLstmCtaHidden +
-                                thread % kPieces * 8;
-  const uint32_t in_stage = base + L::kRing + stage_row * kRowStride + thread % kPieces * 16;
+                                thread % kPieces * (16 / int{L::kElement});
+  const uint32_t in_stage = base + L::kRing + stage_row * L::kStride + thread % kPieces * 16;
   Cursor ahead{cluster};
-  const Half* projection = nullptr;
+  const Projection* projection = nullptr;
   uint32_t filled = 0;
   const auto fill = [&]() {
     if (ahead.item >= items) return;
     if (ahead.step == 0) {
       const Place place = place_of(launch, ahead.item);
-      projection = static_cast<const Half*>(launch.jobs[place.job].projection) +
+      projection = static_cast<const Projection*>(launch.jobs[place.job].projection) +
                    place.tile * slots * (kGates * kSlotHidden) + in_projection;
     }
     const uint32_t stage = filled % kStages;
 #pragma unroll
     for (int u = 0; u < kTiles; ++u) {
-      copy_async<16>(in_stage + stage * L::kStageBytes + u * L::kTileBytes,
-                     projection + u * slots * (kGates * kSlotHidden));
+#pragma unroll
+      for (int copy = 0; copy < int{L::kCopies}; ++copy) {
+        copy_async<16>(
+            in_stage + stage * L::kStageBytes + u * L::kTileBytes + copy * kRowsOfCopy * L::kStride,
+            projection + u * slots * (kGates * kSlotHidden) +
+                copy * (kRowsOfCopy / kLstmTileRows) * kHidden);
+      }
     }
     arrive_with_copies(base + L::kFull + 8 * stage);
     projection += kGates * kSlotHidden;
@@ -123,7 +168,9 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
   const uint32_t read_h = base + L::kH + lane % 8 * L::kSampleStride + lane / 8 * 16;
   const uint32_t send_h = in_cta(base + L::kH, q % kCtas) + g * L::kSampleStride + unit * 2;
   const uint32_t send_barrier = in_cta(base + L::kExchanged, q % kCtas);
-  const uint32_t read_projection = base + L::kRing + lane * kRowStride + warp * 16;
+  const uint32_t read_projection =
+      base + L::kRing +
+      (L::kElement == 2 ? lane * L::kStride + warp * 16 : 2 * q * L::kStride + (warp * 8 + g) * 4);
 
   uint32_t weights[2][kHidden / 16][4];
   float bias[kGates];
@@ -151,8 +198,9 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
 
     Half* write_h =
         static_cast<Half*>(job.hidden) + place.tile * slots * kSlotHidden + rank * kLstmCtaHidden;
-    if (thread < kLstmTileRows * kPieces) {
-      Half* zeros = write_h + int64_t{thread / kPieces} * kHidden + thread % kPieces * 8;
+    constexpr int kPiecesOfH = kRowBytes / 16;
+    if (thread < kLstmTileRows * kPiecesOfH) {
+      Half* zeros = write_h + int64_t{thread / kPiecesOfH} * kHidden + thread % kPiecesOfH * 8;
 #pragma unroll
       for (int u = 0; u < kTiles; ++u) {
         *reinterpret_cast<uint4*>(zeros + u * slots * kSlotHidden) = uint4{};
@@ -175,17 +223,16 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
       const bool sends = t + 1 < window;
 #pragma unroll
       for (int u = 0; u < kTiles; ++u) {
-        uint32_t x[kGates];
-        load_matrices_turned(x, read_projection + stage * L::kStageBytes + u * L::kTileBytes);
+        float x[kGates][2];
+        load_projections<L>(x, read_projection + stage * L::kStageBytes + u * L::kTileBytes);
         // Two sums, so that a product need not wait for the one before.
         float sum[2][2][4];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
 #pragma unroll
           for (int k = 0; k < 2; ++k) {
-            const float2 v = unpack<Half>(x[2 * half + k]);
-            sum[half][0][2 * k] = v.x + bias[2 * half + k];
-            sum[half][0][2 * k + 1] = v.y + bias[2 * half + k];
+            sum[half][0][2 * k] = x[2 * half + k][0] + bias[2 * half + k];
+            sum[half][0][2 * k + 1] = x[2 * half + k][1] + bias[2 * half + k];
             sum[half][1][2 * k] = sum[half][1][2 * k + 1] = 0;
           }
         }
@@ -235,8 +282,8 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
         }
         if (write_gates != nullptr) {
           write_gates[u * saved_of_tile] =
-              uint4{pack<Half>(gates[0][0], gates[0][1]), pack<Half>(gates[1][0], gates[1][1]),
-                    pack<Half>(gates[2][0], gates[2][1]), pack<Half>(gates[3][0], gates[3][1])};
+              uint4{pack<__half>(gates[0][0], gates[0][1]), pack<__half>(gates[1][0], gates[1][1]),
+                    pack<__half>(gates[2][0], gates[2][1]), pack<__half>(gates[3][0], gates[3][1])};
           write_cells[u * saved_of_tile] = float2{c[u][0], c[u][1]};
         }
       }
@@ -264,7 +311,7 @@ __global__ void __launch_bounds__(kThreads, kCtas <= 2 ? 2 : 1)
 template <typename Half, int kCtas, int kTiles>
 struct Variant {
   static constexpr auto kernel = lstm_forward<Half, kCtas, kTiles>;
-  static constexpr size_t shared_bytes = ForwardLayout<kCtas, kTiles>::kBytes;
+  static constexpr size_t shared_bytes = ForwardLayout<Half, kCtas, kTiles>::kBytes;
 };
 
 }  // namespace

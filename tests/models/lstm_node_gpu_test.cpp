@@ -91,10 +91,8 @@ class LstmNodeGpu : public testing::Test {
         cudnn_squares[i] += square(cudnn[i]);
       }
     }
-    // BF16: see LstmForecaster::obstacle().
-    const double bound = type == at::kHalf ? 1.5 : 2.5;
     for (size_t i = 0; i < our_squares.size(); ++i) {
-      EXPECT_LE(std::sqrt(our_squares[i]), bound * std::sqrt(cudnn_squares[i]))
+      EXPECT_LE(std::sqrt(our_squares[i]), 1.5 * std::sqrt(cudnn_squares[i]))
           << type << " batch " << batch << " number " << i;
     }
   }
