@@ -1,6 +1,7 @@
 #include "models/fp8_linear.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -8,6 +9,7 @@
 #include <tuple>
 
 #include "models/fp8_cast.h"
+#include "models/half_linear.h"
 
 namespace longship::models {
 namespace {
@@ -108,7 +110,11 @@ at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight, const at::T
   const bool fits =
       inputs % kMultiple == 0 && outputs % kMultiple == 0 && rows % kMultiple == 0 && rows > 0;
   if (!layer.amax.defined() || !c10::GradMode::is_enabled() || !fits) {
-    return at::linear(x, weight, bias);
+    const bool half = x.is_cuda() && at::autocast::is_autocast_enabled(at::kCUDA) &&
+                      c10::GradMode::is_enabled() && weight.scalar_type() == at::kFloat &&
+                      bias.defined() && rows > 0;
+    if (!half) return at::linear(x, weight, bias);
+    return half_linear(x, weight, bias, at::autocast::get_autocast_dtype(at::kCUDA));
   }
   const at::Tensor product = Fp8Product::apply(x.reshape({rows, inputs}), weight, layer);
   std::vector<int64_t> shape = x.sizes().vec();

@@ -33,7 +33,7 @@ at::Tensor fp8_scale(const at::Tensor& amax, bool e5m2);
 
 // x (..., inputs) times weight (outputs, inputs), transposed, plus bias (outputs,): in FP8 where
 // `layer` has its numbers, gradients are wanted and all sizes are multiples of 16, with a result in
-// BF16; else as at::linear.
+// BF16; else as at::linear, under autocast on a GPU by half_linear().
 at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       const Fp8Layer& layer);
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "models/dropout.h"
+#include "models/layer_norm.h"
 #include "models/registry.h"
 
 namespace longship::models {
@@ -81,9 +82,9 @@ class EncoderLayer : public torch::nn::Module {
       constexpr int64_t kPlaces = 3;
       return is_training() ? dropout(values, dropout_, random, kPlaces * number_ + place) : values;
     };
-    const at::Tensor attended = norm1_->forward(x + drop(attention_->forward(x), 0));
+    const at::Tensor attended = layer_norm(x + drop(attention_->forward(x), 0), *norm1_);
     const at::Tensor hidden = drop(at::gelu(linear1_->transform(attended)), 1);
-    return norm2_->forward(attended + drop(linear2_->transform(hidden), 2));
+    return layer_norm(attended + drop(linear2_->transform(hidden), 2), *norm2_);
   }
 
  private:
