@@ -162,9 +162,12 @@ def cpu(arguments):
         command += ["--batch", "32", "--warmup", "5", "--blocks", "3", "--block-steps", "15"]
         return last_object(command, env=environment)
 
-    mine, other = in_turn(arguments.rounds, ours, theirs)
+    pairs = [(ours()["step_ms"], theirs()["step_ms"]) for _ in range(arguments.rounds)]
+    mine, other = (statistics.median(times) for times in zip(*pairs, strict=True))
+    ratios = sorted(gloo / longship for longship, gloo in pairs)
     print(f"2 ranks on CPUs, seed LSTM, batch 2 x 32: longship {mine:.1f} ms, gloo {other:.1f} ms,")
-    print(f"ratio {other / mine:.2f}")
+    print(f"ratio {statistics.median(ratios):.3f} (median of {len(ratios)} pairs, "
+          f"{ratios[0]:.3f} to {ratios[-1]:.3f})")
 
 
 BATCHES = {"seed-lstm": 256, "patch-transformer": 32}  # of a rank
