@@ -4,6 +4,7 @@
 #include <ATen/autocast_mode.h>
 #include <torch/nn/init.h>
 
+#include "models/cudnn_lstm.h"
 #include "models/dropout.h"
 #include "models/registry.h"
 
@@ -56,13 +57,9 @@ void LstmForecaster::on_device() {
     return;
   }
   const torch::NoGradGuard no_grad;
-  constexpr int64_t kCudnnLstm = 2;  // cudnnRNNMode_t
-  constexpr int64_t kWeightsOfLayer = 4;
   for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
-    at::_cudnn_rnn_flatten_weight(weights_of(layer), kWeightsOfLayer,
-                                  layer == 0 ? shape_.inputs : options_.hidden_size, kCudnnLstm,
-                                  options_.hidden_size, /*proj_size=*/0, /*num_layers=*/1,
-                                  /*batch_first=*/true, /*bidirectional=*/false);
+    flatten_for_cudnn(weights_of(layer), layer == 0 ? shape_.inputs : options_.hidden_size,
+                      options_.hidden_size, 1);
   }
 }
 
@@ -96,6 +93,9 @@ at::Tensor LstmForecaster::with_dropout(
 at::Tensor LstmForecaster::run_layers(const Inputs& inputs) {
   const auto run = [&](const at::Tensor& sequence, const std::vector<at::Tensor>& weights,
                        int64_t layers) {
+    if (sequence.is_cuda() && kernel_shape(sequence).type == at::kBFloat16) {
+      return cudnn_lstm_bf16(sequence, weights, options_.hidden_size, layers, is_training());
+    }
     const at::Tensor zeros =
         at::zeros({layers, sequence.size(0), options_.hidden_size}, inputs.past.options());
     return std::get<0>(at::lstm(sequence, {zeros, zeros}, weights, /*has_biases=*/true, layers,

@@ -104,6 +104,34 @@ TEST_F(LstmNodeGpu, ForecastsAndGradientsAreAsNearToFloat32AsCudnns) {
   }
 }
 
+// BF16 trains without a loss scale, so gradients far below what FP16 holds must come through.
+TEST_F(LstmNodeGpu, SmallGradientsComeThroughInBfloat16) {
+  constexpr double kSmall = 0x1p-30;  // exact to multiply with
+  const at::Tensor past = at::randn({32, 24, 5}, at::kCUDA);
+  for (const char* kernels : {"cudnn", "own"}) {
+    for (const double dropout : {0.0, 0.3}) {
+      const auto gradients = [&](double scale) {
+        const auto model = lstm(kernels, {{"dropout", dropout}});
+        {
+          const Autocast autocast(at::kBFloat16);
+          (run(*model, past).to(at::kFloat).square().sum() * scale).backward();
+        }
+        std::vector<at::Tensor> found;
+        for (const at::Tensor& parameter : model->parameters()) {
+          found.push_back(parameter.grad() / scale);
+        }
+        return found;
+      };
+      const std::vector<at::Tensor> small = gradients(kSmall);
+      const std::vector<at::Tensor> whole = gradients(1.0);
+      for (size_t i = 0; i < whole.size(); ++i) {
+        const double error = ((small[i] - whole[i]).norm() / whole[i].norm()).item<double>();
+        EXPECT_LT(error, 1e-3) << kernels << " dropout " << dropout << " parameter " << i;
+      }
+    }
+  }
+}
+
 TEST_F(LstmNodeGpu, EvaluationGivesWhatTrainingGives) {
   const auto model = lstm("own");
   const at::Tensor past = at::randn({32, 24, 5}, at::kCUDA);
