@@ -33,9 +33,10 @@
 // therefore compares the address.
 //
 // Note [Streams]
-// Communication has a stream of its own, of high priority, so that it overlaps with backward. It
-// waits for the compute stream where a bucket takes off (the hook runs on the stream of the
-// gradient), and the compute stream waits for it once, in finalize(). All persistent memory is made
+// Communication has a stream of its own, of high priority, so that it overlaps with backward. Where a
+// bucket takes off it waits for the bucket's gradients, each on the stream that was current when its
+// hook ran (a model may compute some beside others); the compute stream waits for it once, in
+// finalize(). All persistent memory is made
 // in the constructor, so the caching allocator never hands a bucket to another stream.
 
 namespace longship::comm {
@@ -149,7 +150,9 @@ struct GradientReducer::Impl {
   void pack(size_t bucket);
   void unpack(size_t bucket);
   std::unique_ptr<Work> send(size_t bucket);
-  void launch_next();
+  // ready: what the next bucket waits for.
+  template <typename Marks>
+  void launch_next(const Marks& ready);
   void finalize();
 
   at::Device device() const { return parameters[0].device(); }
@@ -181,6 +184,7 @@ struct GradientReducer::Impl {
   bool overlap = true;
   std::vector<bool> arrived;                 // by parameter, in the last micro-step
   std::vector<size_t> missing;               // by bucket: parameters that have not arrived
+  std::vector<StreamMarks> arrivals;         // by bucket: where those that have are complete
   std::vector<std::unique_ptr<Work>> works;  // by bucket, in order; its size is the next to send
 };
 
@@ -235,6 +239,7 @@ void GradientReducer::Impl::make_views() {
   bucket_of.resize(parameters.size());
   arrived.resize(parameters.size());
   missing.resize(layout.size());
+  arrivals.resize(layout.size());
   for (size_t b = 0; b < layout.size(); ++b) {
     // All parts of a sharded bucket are of equal size, zeros behind its elements among them.
     buckets.push_back(
@@ -292,9 +297,12 @@ void GradientReducer::Impl::gradient_arrived(size_t parameter) {
   }
   arrived[parameter] = true;
   --missing[bucket_of[parameter]];
+  arrivals[bucket_of[parameter]].record(device());
   // Without scales nothing can be sent before all ranks have agreed on them in finalize().
   if (!overlap || (half() && !scale.known())) return;
-  while (works.size() < buckets.size() && missing[works.size()] == 0) launch_next();
+  while (works.size() < buckets.size() && missing[works.size()] == 0) {
+    launch_next(arrivals[works.size()]);
+  }
 }
 
 // See Note [Wire scale]: only where there is no history, on all ranks alike.
@@ -324,11 +332,11 @@ std::unique_ptr<Work> GradientReducer::Impl::send(size_t bucket) {
   return communicator.all_reduce_async(packed, ReduceOp::kSum);
 }
 
-void GradientReducer::Impl::launch_next() {
+template <typename Marks>
+void GradientReducer::Impl::launch_next(const Marks& ready) {
   const size_t b = works.size();
-  compute_mark.record(device());
   const c10::OptionalStreamGuard guard(comm_stream);
-  compute_mark.block(device());
+  ready.block(device());
   pack(b);
   works.push_back(send(b));
 }
@@ -339,7 +347,8 @@ void GradientReducer::Impl::finalize() {
   }
   phase = Phase::kFinal;
   if (half() && !scale.known()) agree_on_factors();
-  while (works.size() < buckets.size()) launch_next();
+  compute_mark.record(device());
+  while (works.size() < buckets.size()) launch_next(compute_mark);
   {
     const c10::OptionalStreamGuard guard(comm_stream);
     if (codes_apart()) {
@@ -380,6 +389,7 @@ void GradientReducer::begin_micro_step(bool last) {
   impl_->arrived.assign(impl_->arrived.size(), false);
   for (size_t b = 0; b < impl_->layout.size(); ++b) {
     impl_->missing[b] = impl_->layout[b].parameters.size();
+    impl_->arrivals[b].clear();
   }
 }
 

@@ -3,6 +3,8 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+
 namespace longship::comm {
 
 c10::Stream current_stream(c10::Device device) {
@@ -25,6 +27,21 @@ bool StreamMark::reached() const {
   // on device 0 for that thread.
   const c10::DeviceGuard guard(event_->device());
   return event_->query();
+}
+
+void StreamMarks::record(c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::Stream stream = current_stream(device);
+  auto of_stream = std::find_if(marks_.begin(), marks_.end(),
+                                [&](const auto& mark) { return mark.first == stream; });
+  if (of_stream == marks_.end()) {
+    of_stream = marks_.emplace(marks_.end(), stream, StreamMark());
+  }
+  of_stream->second.record(device);
+}
+
+void StreamMarks::block(c10::Device device) const {
+  for (const auto& mark : marks_) mark.second.block(device);
 }
 
 }  // namespace longship::comm

@@ -5,6 +5,8 @@
 #include <c10/core/Stream.h>
 
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace longship::comm {
 
@@ -24,6 +26,18 @@ class StreamMark {
 
  private:
   std::optional<c10::Event> event_;
+};
+
+// Points in the orders of several streams, of each stream the last that was marked.
+class StreamMarks {
+ public:
+  void clear() { marks_.clear(); }
+  // As StreamMark.
+  void record(c10::Device device);
+  void block(c10::Device device) const;
+
+ private:
+  std::vector<std::pair<c10::Stream, StreamMark>> marks_;
 };
 
 }  // namespace longship::comm

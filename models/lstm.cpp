@@ -6,6 +6,7 @@
 
 #include "models/cudnn_lstm.h"
 #include "models/dropout.h"
+#include "models/half_linear.h"
 #include "models/registry.h"
 
 namespace longship::models {
@@ -180,7 +181,11 @@ std::vector<std::string> LstmForecaster::report() const {
 
 Forecast LstmForecaster::forward(const Inputs& inputs) {
   const at::Tensor last = last_step(inputs);
-  return {head_->forward(last).view({-1, shape_.horizon, shape_.targets, shape_.outputs})};
+  const bool half = last.is_cuda() && at::isReducedFloatingType(last.scalar_type()) &&
+                    at::autocast::is_autocast_enabled(at::kCUDA);
+  const at::Tensor values =
+      half ? half_linear(last, head_->weight, head_->bias, last.scalar_type()) : head_->forward(last);
+  return {values.view({-1, shape_.horizon, shape_.targets, shape_.outputs})};
 }
 
 double LstmForecaster::forward_flops() const {

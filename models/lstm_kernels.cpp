@@ -223,30 +223,32 @@ at::Tensor LstmKernels::padded(const at::Tensor& weight) const {
   return missing == 0 ? weight : at::constant_pad_nd(weight, {0, missing});
 }
 
-void LstmKernels::check_weights(const std::vector<LstmLayerWeights>& weights) const {
-  TORCH_CHECK(static_cast<int64_t>(weights.size()) == shape_.layers, "an LSTM of ", shape_.layers,
-              " layers was given weights of ", weights.size());
+template <typename Layer>
+void LstmKernels::check_layers(const std::vector<Layer>& layers, const char* what,
+                               at::ScalarType matrices) const {
+  TORCH_CHECK(static_cast<int64_t>(layers.size()) == shape_.layers, "an LSTM of ", shape_.layers,
+              " layers was given ", what, " of ", layers.size());
   const int64_t gates = kGates * shape_.hidden;
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
-    const LstmLayerWeights& w = weights.at(layer);
+    const Layer& l = layers.at(layer);
     const auto check = [&](const at::Tensor& tensor, const char* name, at::IntArrayRef sizes,
                            at::ScalarType type) {
       TORCH_CHECK(tensor.sizes() == sizes && tensor.scalar_type() == type &&
                       tensor.device() == device_ && tensor.is_contiguous(),
-                  name, " of layer ", layer, " must be ", sizes, ' ', type, " on ", device_,
-                  ", is ", tensor.sizes(), ' ', tensor.scalar_type(), " on ", tensor.device());
+                  what, " of layer ", layer, ": ", name, " must be ", sizes, ' ', type, " on ",
+                  device_, ", is ", tensor.sizes(), ' ', tensor.scalar_type(), " on ",
+                  tensor.device());
     };
-    check(w.weight_ih, "weight_ih", {gates, layer == 0 ? shape_.inputs : shape_.hidden},
-          shape_.type);
-    check(w.weight_hh, "weight_hh", {gates, shape_.hidden}, shape_.type);
-    check(w.bias_ih, "bias_ih", {gates}, at::kFloat);
-    check(w.bias_hh, "bias_hh", {gates}, at::kFloat);
+    check(l.weight_ih, "weight_ih", {gates, layer == 0 ? shape_.inputs : shape_.hidden}, matrices);
+    check(l.weight_hh, "weight_hh", {gates, shape_.hidden}, matrices);
+    check(l.bias_ih, "bias_ih", {gates}, at::kFloat);
+    check(l.bias_hh, "bias_hh", {gates}, at::kFloat);
   }
 }
 
 LstmTape LstmKernels::forward(const at::Tensor& rows, const std::vector<LstmLayerWeights>& weights,
                               bool keep) const {
-  check_weights(weights);
+  check_layers(weights, "weights", shape_.type);
   TORCH_CHECK(rows.size(0) == this->rows() &&
                   rows.size(1) == rounded_up(shape_.inputs, kAlignment) &&
                   rows.scalar_type() == shape_.type && rows.is_contiguous(),
@@ -311,11 +313,23 @@ LstmTape LstmKernels::forward(const at::Tensor& rows, const std::vector<LstmLaye
   return tape;
 }
 
-LstmGradients LstmKernels::backward(const LstmTape& tape,
-                                    const std::vector<LstmLayerWeights>& weights,
-                                    const Incoming& incoming, bool input_gradient,
-                                    const LayerDone& done) const {
-  check_weights(weights);
+std::vector<LstmLayerGradients> LstmKernels::zero_gradients() const {
+  const int64_t gates = kGates * shape_.hidden;
+  std::vector<LstmLayerGradients> gradients;
+  for (int64_t layer = 0; layer < shape_.layers; ++layer) {
+    const auto zeros = [&](at::IntArrayRef sizes) { return at::zeros(sizes, options(at::kFloat)); };
+    gradients.push_back({zeros({gates, layer == 0 ? shape_.inputs : shape_.hidden}),
+                         zeros({gates, shape_.hidden}), zeros({gates}), zeros({gates})});
+  }
+  return gradients;
+}
+
+at::Tensor LstmKernels::backward(const LstmTape& tape, const std::vector<LstmLayerWeights>& weights,
+                                 const Incoming& incoming,
+                                 std::vector<LstmLayerGradients>& gradients, bool input_gradient,
+                                 const LayerDone& done) const {
+  check_layers(weights, "weights", shape_.type);
+  check_layers(gradients, "gradients", at::kFloat);
   TORCH_CHECK(static_cast<int64_t>(tape.gates.size()) == shape_.layers,
               "an LSTM's backward needs a tape that was kept");
   TORCH_CHECK(incoming.rows || incoming.last, "an LSTM's backward was given no gradient");
@@ -332,40 +346,43 @@ LstmGradients LstmKernels::backward(const LstmTape& tape,
   const int64_t gates = kGates * shape_.hidden;
   const int64_t top = shape_.layers - 1;
 
-  LstmGradients gradients;
   std::vector<at::Tensor> of_gates(shape_.layers);
   std::vector<at::Tensor> of_bias(shape_.layers);
   std::vector<at::Tensor> of_output(shape_.layers);  // rows
+  at::Tensor of_input;
   if (incoming.rows) of_output.at(top) = *incoming.rows;
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
-    const int64_t inputs = rounded_up(layer == 0 ? shape_.inputs : shape_.hidden, kAlignment);
     of_gates.at(layer) = at::empty({rows(), gates}, options(shape_.type));
     of_bias.at(layer) = at::empty({tiles_ / together_, gates}, options(at::kFloat));
     if (layer < top) of_output.at(layer) = at::empty({rows(), shape_.hidden}, options(shape_.type));
-    gradients.layers.push_back({at::empty({gates, inputs}, options(at::kFloat)),
-                                at::empty({gates, shape_.hidden}, options(at::kFloat)),
-                                at::empty({gates}, options(at::kFloat))});
   }
   if (input_gradient) {
-    gradients.input =
-        at::empty({rows(), rounded_up(shape_.inputs, kAlignment)}, options(shape_.type));
+    of_input = at::empty({rows(), rounded_up(shape_.inputs, kAlignment)}, options(shape_.type));
   }
 
   const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
-  const auto weight_ih = [&](int64_t layer) {
-    LstmLayerGradients& g = gradients.layers.at(layer);
-    // First, as it is small: a recurrence that starts at the same time finds processors.
-    at::sum_out(g.bias, of_bias.at(layer), 0);
-    at::mm_out(g.weight_ih, of_gates.at(layer).t(),
-               layer == 0 ? tape.input : output_rows(tape.hidden.at(layer - 1)), at::kFloat);
-    if (layer == 0) g.weight_ih = g.weight_ih.narrow(1, 0, shape_.inputs);
+  const auto add_product = [&](at::Tensor& gradient, int64_t layer, const at::Tensor& from) {
+    at::addmm_out(gradient, gradient, of_gates.at(layer).t(), from, at::kFloat);
   };
-  const auto weight_hh = [&](int64_t layer) {
-    at::mm_out(gradients.layers.at(layer).weight_hh, of_gates.at(layer).t(),
-               tape.hidden.at(layer).narrow(0, 0, rows()), at::kFloat);
+  const auto inputs_part = [&](int64_t layer) {
+    LstmLayerGradients& g = gradients.at(layer);
+    // First, as it is small: a recurrence that starts at the same time finds processors.
+    LstmBiasSum sum;
+    sum.shares = of_bias.at(layer).const_data_ptr<float>();
+    sum.count = of_bias.at(layer).size(0);
+    sum.columns = gates;
+    sum.bias_ih = g.bias_ih.mutable_data_ptr<float>();
+    sum.bias_hh = g.bias_hh.mutable_data_ptr<float>();
+    add_lstm_bias_gradients(sum, c10::cuda::getCurrentCUDAStream());
+    add_product(g.weight_ih, layer,
+                layer == 0 ? tape.input.narrow(1, 0, shape_.inputs)
+                           : output_rows(tape.hidden.at(layer - 1)));
+  };
+  const auto recurrent_part = [&](int64_t layer) {
+    add_product(gradients.at(layer).weight_hh, layer, tape.hidden.at(layer).narrow(0, 0, rows()));
   };
   const auto announce = [&](int64_t layer) {
-    if (done) done(layer, gradients.layers.at(layer));
+    if (done) done(layer);
   };
 
   bool aside = false;
@@ -393,8 +410,7 @@ LstmGradients LstmKernels::backward(const LstmTape& tape,
       if (layer == 0 && !input_gradient) continue;
       const int64_t begin = row_of(part.first);
       const int64_t count = row_of(part.tiles);
-      at::Tensor to =
-          (layer > 0 ? of_output.at(layer - 1) : gradients.input).narrow(0, begin, count);
+      at::Tensor to = (layer > 0 ? of_output.at(layer - 1) : of_input).narrow(0, begin, count);
       at::mm_out(to, of_gates.at(layer).narrow(0, begin, count),
                  padded(weights.at(layer).weight_ih));
     }
@@ -410,23 +426,23 @@ LstmGradients LstmKernels::backward(const LstmTape& tape,
       order(stream, side_);
       if (idle) {
         const c10::cuda::CUDAStreamGuard side(side_);
-        weight_ih(layer);
-        weight_hh(layer);
+        inputs_part(layer);
+        recurrent_part(layer);
         announce(layer);
         continue;
       }
       // Else they share the processors with each other.
       {
         const c10::cuda::CUDAStreamGuard side(side_);
-        weight_ih(layer);
+        inputs_part(layer);
       }
-      weight_hh(layer);
+      recurrent_part(layer);
       order(side_, stream);
       announce(layer);
     }
   }
   if (aside) order(side_, stream);
-  return gradients;
+  return of_input;
 }
 
 }  // namespace longship::models

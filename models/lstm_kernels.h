@@ -48,15 +48,12 @@ struct LstmTape {
   std::vector<at::Tensor> cells;
 };
 
+// Of a layer's weights; float32 and dense.
 struct LstmLayerGradients {
-  at::Tensor weight_ih;  // (4 hidden, inputs), float32; a view of padded columns
-  at::Tensor weight_hh;  // (4 hidden, hidden), float32
-  at::Tensor bias;       // (4 hidden,), float32: of either bias
-};
-
-struct LstmGradients {
-  std::vector<LstmLayerGradients> layers;
-  at::Tensor input;  // (rows, inputs rounded up to 8), of the shape's type, if it was asked for
+  at::Tensor weight_ih;  // (4 hidden, inputs)
+  at::Tensor weight_hh;  // (4 hidden, hidden)
+  at::Tensor bias_ih;    // (4 hidden,)
+  at::Tensor bias_hh;    // (4 hidden,)
 };
 
 // A run of `tiles` tiles of a layer.
@@ -105,11 +102,15 @@ class LstmKernels {
   // Called with a layer's number once its gradients are enqueued, with the stream current on which
   // they will be ready; that may be another one than backward was called on, which waits for it at
   // the end of backward.
-  using LayerDone = std::function<void(int64_t layer, const LstmLayerGradients& gradients)>;
+  using LayerDone = std::function<void(int64_t layer)>;
 
-  LstmGradients backward(const LstmTape& tape, const std::vector<LstmLayerWeights>& weights,
-                         const Incoming& incoming, bool input_gradient,
-                         const LayerDone& done = {}) const;
+  // Adds to the gradients of each layer, and gives that of the input, (rows, inputs rounded up to 8)
+  // of the shape's type, if it is asked for, else undefined.
+  at::Tensor backward(const LstmTape& tape, const std::vector<LstmLayerWeights>& weights,
+                      const Incoming& incoming, std::vector<LstmLayerGradients>& gradients,
+                      bool input_gradient, const LayerDone& done = {}) const;
+  // Of all layers.
+  std::vector<LstmLayerGradients> zero_gradients() const;
 
  private:
   std::vector<std::vector<LstmTiles>> rounds(int64_t clusters) const;
@@ -120,7 +121,10 @@ class LstmKernels {
   int64_t row_of(int64_t tile) const;
   at::TensorOptions options(at::ScalarType type) const;
   at::Tensor padded(const at::Tensor& weight) const;
-  void check_weights(const std::vector<LstmLayerWeights>& weights) const;
+  // Weights or gradients, whose matrices are of a type.
+  template <typename Layer>
+  void check_layers(const std::vector<Layer>& layers, const char* what,
+                    at::ScalarType matrices) const;
 
   LstmKernelShape shape_;
   c10::Device device_;

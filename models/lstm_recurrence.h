@@ -86,6 +86,29 @@ void launch_lstm_backward(const LstmLaunch<LstmBackwardJob>& launch, cudaStream_
 int resident_lstm_forward_clusters(const LstmKernelKind& kind);
 int resident_lstm_backward_clusters(const LstmKernelKind& kind);
 
+// Adds the shares of the gradient of both biases of a layer to either.
+struct LstmBiasSum {
+  const float* shares = nullptr;  // (count, columns), as LstmBackwardJob::bias_gradient
+  int64_t count = 0;
+  int64_t columns = 0;
+  float* bias_ih = nullptr;  // (columns,), added to
+  float* bias_hh = nullptr;  // (columns,), added to
+};
+void add_lstm_bias_gradients(const LstmBiasSum& sum, cudaStream_t stream);
+
+// Casts float32 matrices to halves.
+struct LstmCast {
+  const float* from = nullptr;
+  void* to = nullptr;
+  int64_t elements = 0;
+};
+constexpr int kLstmMostCasts = 16;  // of a launch
+struct LstmCasts {
+  LstmCast matrices[kLstmMostCasts];  // NOLINT: std::array is not for device code
+  int count = 0;
+};
+void cast_lstm_weights(const LstmCasts& casts, bool bfloat16, cudaStream_t stream);
+
 // Copies between (batch, window, columns) and rows of tiles, of which columns are padded with
 // zeros.
 enum class LstmElement { kFloat, kHalf, kBfloat16 };

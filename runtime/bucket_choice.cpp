@@ -72,6 +72,8 @@ std::vector<int64_t> backward_order(models::Forecaster& model, const models::Mod
   std::mutex mutex;  // the engine may run hooks in a thread of its own
   std::vector<int64_t> order;
   for (size_t p = 0; p < parameters.size(); ++p) {
+    // As in training, where gradients are added to what is there.
+    parameters[p].mutable_grad() = at::zeros_like(parameters[p]);
     comm::set_gradient_hook(parameters[p], [&, p] {
       const std::lock_guard lock(mutex);
       order.push_back(static_cast<int64_t>(p));

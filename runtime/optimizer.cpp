@@ -1,6 +1,13 @@
 #include "runtime/optimizer.h"
 
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "runtime/adamw.h"
 
 namespace longship::runtime {
 namespace {
@@ -12,6 +19,7 @@ struct Group {
   std::vector<at::Tensor> gradients;
   std::vector<at::Tensor> first;   // exp_avg or momentum_buffer
   std::vector<at::Tensor> second;  // exp_avg_sq
+  at::Tensor chunks;               // AdamWChunk each, bytes on the GPU, where it is one
 };
 
 // Splits the parameters by weight decay and makes a zeroed tensor for each of `states`.
@@ -52,25 +60,74 @@ class GroupedOptimizer : public Optimizer {
  protected:
   virtual void step_group(Group& group, const Decision& decision) = 0;
   const Config::Optimizer& config() const { return config_; }
+  std::array<Group, 2>& groups() { return groups_; }
 
  private:
   Config::Optimizer config_;
-  Group groups_[2];
+  std::array<Group, 2> groups_;
   std::vector<OptimizerEntry> state_;
 };
 
 class AdamW final : public GroupedOptimizer {
  public:
   AdamW(const Config::Optimizer& config, const std::vector<UpdatedPart>& parts)
-      : GroupedOptimizer(config, parts, {"exp_avg", "exp_avg_sq"}) {}
+      : GroupedOptimizer(config, parts, {"exp_avg", "exp_avg_sq"}) {
+    for (Group& group : groups()) {
+      if (!group.parameters.empty() && group.parameters.front().is_cuda()) {
+        group.chunks = chunks_of(group);
+      }
+    }
+  }
 
  protected:
   void step_group(Group& group, const Decision& decision) override {
+    if (group.chunks.defined()) {
+      step_on_gpu(group, decision);
+      return;
+    }
     // The kernel wants a step count for each parameter and only reads it: one serves all.
     const std::vector<at::Tensor> steps(group.parameters.size(), decision.step_number);
     at::_fused_adamw_(group.parameters, group.gradients, group.first, group.second, {}, steps,
                       decision.lr, config().beta1, config().beta2, group.weight_decay, config().eps,
                       /*amsgrad=*/false, /*maximize=*/false, decision.divisor, decision.found_inf);
+  }
+
+ private:
+  void step_on_gpu(const Group& group, const Decision& decision) {
+    AdamWUpdate update;
+    update.chunks = reinterpret_cast<const AdamWChunk*>(group.chunks.const_data_ptr<uint8_t>());
+    update.count = static_cast<int64_t>(group.chunks.nbytes() / sizeof(AdamWChunk));
+    update.beta1 = config().beta1;
+    update.beta2 = config().beta2;
+    update.eps = config().eps;
+    update.weight_decay = group.weight_decay;
+    update.lr = decision.lr.const_data_ptr<float>();
+    update.step_number = decision.step_number.const_data_ptr<float>();
+    update.divisor = decision.divisor.const_data_ptr<float>();
+    update.found_inf = decision.found_inf.const_data_ptr<float>();
+    adamw_cuda(update, c10::cuda::getCurrentCUDAStream(decision.lr.device().index()));
+  }
+
+  static at::Tensor chunks_of(const Group& group) {
+    std::vector<AdamWChunk> chunks;
+    for (size_t i = 0; i < group.parameters.size(); ++i) {
+      const at::Tensor& parameter = group.parameters[i];
+      TORCH_CHECK(parameter.is_non_overlapping_and_dense() &&
+                      parameter.strides() == group.gradients[i].strides() &&
+                      parameter.strides() == group.first[i].strides(),
+                  "AdamW: a parameter, its gradient and its state are laid out differently");
+      for (int64_t at = 0; at < parameter.numel(); at += kAdamWChunkElements) {
+        chunks.push_back({parameter.mutable_data_ptr<float>() + at,
+                          group.gradients[i].const_data_ptr<float>() + at,
+                          group.first[i].mutable_data_ptr<float>() + at,
+                          group.second[i].mutable_data_ptr<float>() + at,
+                          std::min(parameter.numel() - at, kAdamWChunkElements)});
+      }
+    }
+    const at::Tensor host =
+        at::empty({static_cast<int64_t>(chunks.size() * sizeof(AdamWChunk))}, at::kByte);
+    std::memcpy(host.mutable_data_ptr(), chunks.data(), host.nbytes());
+    return host.to(group.parameters.front().device());
   }
 };
 

@@ -41,8 +41,8 @@ class Optimizer {
 };
 
 // adamw: torch.optim.AdamW (decoupled decay); sgd: torch.optim.SGD with momentum (decay added to
-// the gradient). decay_biases false leaves parameters of fewer than two dimensions undecayed. Both
-// use LibTorch's fused kernels.
+// the gradient). decay_biases false leaves parameters of fewer than two dimensions undecayed. By
+// LibTorch's fused kernels, but for adamw on a GPU (runtime/adamw.h).
 std::unique_ptr<Optimizer> make_optimizer(const Config::Optimizer& config,
                                           const std::vector<UpdatedPart>& parts);
 

@@ -98,10 +98,10 @@ std::vector<at::Tensor> all_of(const Ours& ours) {
   std::vector<at::Tensor> all = ours.tape.hidden;
   all.insert(all.end(), ours.tape.gates.begin(), ours.tape.gates.end());
   all.insert(all.end(), ours.tape.cells.begin(), ours.tape.cells.end());
-  for (const LstmLayerGradients& g : ours.gradients.layers) {
-    all.insert(all.end(), {g.weight_ih, g.weight_hh, g.bias});
+  for (const LstmLayerGradients& g : ours.gradients) {
+    all.insert(all.end(), {g.weight_ih, g.weight_hh, g.bias_ih, g.bias_hh});
   }
-  all.push_back(ours.gradients.input);
+  all.push_back(ours.input_gradient);
   return all;
 }
 
@@ -113,7 +113,7 @@ TEST_F(LstmKernelsGpu, RepeatsAgreeToTheBit) {
     const auto weights = given.layers();
     const std::vector<at::Tensor> first = all_of(run_ours(kernels, given, weights));
     at::Tensor different = at::zeros({}, first[0].options().dtype(at::kLong));
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 1000; ++i) {
       const std::vector<at::Tensor> again = all_of(run_ours(kernels, given, weights));
       for (size_t k = 0; k < first.size(); ++k) different += first[k].ne(again[k]).sum();
     }
@@ -142,14 +142,39 @@ TEST_F(LstmKernelsGpu, BothGradientsOfTheOutputAdd) {
   const LstmTape tape = kernels.forward(kernels.to_rows(given.x), weights, true);
   const at::Tensor last = given.gradient.select(1, -1).clone();
   given.gradient.select(1, -1).zero_();
-  const auto split =
-      kernels.backward(tape, weights, {kernels.to_rows(given.gradient), last}, false);
+  auto split = kernels.zero_gradients();
+  auto whole = kernels.zero_gradients();
+  EXPECT_FALSE(
+      kernels.backward(tape, weights, {kernels.to_rows(given.gradient), last}, split, false)
+          .defined());
   given.gradient.select(1, -1).copy_(last);
-  const auto whole = kernels.backward(tape, weights, {kernels.to_rows(given.gradient), {}}, false);
-  EXPECT_FALSE(split.input.defined());
-  for (size_t i = 0; i < split.layers.size(); ++i) {
-    EXPECT_TRUE(at::equal(split.layers[i].weight_hh, whole.layers[i].weight_hh));
-    EXPECT_TRUE(at::equal(split.layers[i].bias, whole.layers[i].bias));
+  kernels.backward(tape, weights, {kernels.to_rows(given.gradient), {}}, whole, false);
+  for (size_t i = 0; i < split.size(); ++i) {
+    EXPECT_TRUE(at::equal(split[i].weight_hh, whole[i].weight_hh));
+    EXPECT_TRUE(at::equal(split[i].bias_ih, whole[i].bias_ih));
+  }
+}
+
+TEST_F(LstmKernelsGpu, GradientsAreAddedTo) {
+  for (const int64_t inputs : {8, 13, 100}) {
+    const Given given({at::kHalf, 40, 7, inputs, 64, 2}, true);
+    const LstmKernels kernels(given.shape, 0);
+    const auto weights = given.layers();
+    Ours ours = run_ours(kernels, given, weights);
+    std::vector<LstmLayerGradients> sums;
+    for (const LstmLayerGradients& g : ours.gradients) {
+      sums.push_back({at::ones_like(g.weight_ih), at::ones_like(g.weight_hh),
+                      at::ones_like(g.bias_ih), at::full_like(g.bias_hh, 2)});
+    }
+    const at::Tensor last = given.gradient.select(1, -1).contiguous();
+    kernels.backward(ours.tape, weights, {{}, last}, sums, false);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const LstmLayerGradients& g = ours.gradients[i];
+      EXPECT_TRUE(at::allclose(sums[i].weight_ih, g.weight_ih + 1, 1e-6, 1e-6)) << inputs;
+      EXPECT_TRUE(at::allclose(sums[i].weight_hh, g.weight_hh + 1, 1e-6, 1e-6)) << inputs;
+      EXPECT_TRUE(at::allclose(sums[i].bias_ih, g.bias_ih + 1, 1e-6, 1e-6)) << inputs;
+      EXPECT_TRUE(at::allclose(sums[i].bias_hh, g.bias_ih + 2, 1e-6, 1e-6)) << inputs;
+    }
   }
 }
 
@@ -160,11 +185,15 @@ TEST_F(LstmKernelsGpu, LayersAreAnnouncedFromTheLastToTheFirst) {
   const LstmTape tape = kernels.forward(kernels.to_rows(given.x), weights, true);
   std::vector<int64_t> order;
   const at::Tensor last = given.gradient.select(1, -1).contiguous();
-  kernels.backward(tape, weights, {{}, last}, false,
-                   [&](int64_t layer, const LstmLayerGradients& g) {
-                     EXPECT_TRUE(g.weight_hh.isfinite().all().item<bool>());
-                     order.push_back(layer);
-                   });
+  auto gradients = kernels.zero_gradients();
+  kernels.backward(tape, weights, {{}, last}, gradients, false, [&](int64_t layer) {
+    const LstmLayerGradients& g = gradients.at(layer);
+    // On the stream that is current now.
+    EXPECT_GT(g.weight_ih.norm().item<double>(), 0);
+    EXPECT_GT(g.weight_hh.norm().item<double>(), 0);
+    EXPECT_GT(g.bias_hh.norm().item<double>(), 0);
+    order.push_back(layer);
+  });
   EXPECT_THAT(order, testing::ElementsAre(2, 1, 0));
 }
 

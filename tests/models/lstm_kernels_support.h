@@ -103,7 +103,8 @@ inline at::Tensor lstm_by_cudnn(const at::Tensor& x, const std::vector<at::Tenso
 
 struct Ours {
   LstmTape tape;
-  LstmGradients gradients;
+  std::vector<LstmLayerGradients> gradients;
+  at::Tensor input_gradient;
 };
 
 inline Ours run_ours(const LstmKernels& kernels, const Given& given,
@@ -116,16 +117,18 @@ inline Ours run_ours(const LstmKernels& kernels, const Given& given,
   } else {
     incoming.rows = kernels.to_rows(given.gradient);
   }
-  ours.gradients = kernels.backward(ours.tape, weights, incoming, input_gradient);
+  ours.gradients = kernels.zero_gradients();
+  ours.input_gradient =
+      kernels.backward(ours.tape, weights, incoming, ours.gradients, input_gradient);
   return ours;
 }
 
 inline Numbers numbers_of(const LstmKernels& kernels, const Given& given, const Ours& ours) {
   Numbers numbers{kernels.to_sequence(kernels.output_rows(ours.tape.hidden.back()).contiguous(),
                                       given.shape.hidden),
-                  {kernels.to_sequence(ours.gradients.input, given.shape.inputs)}};
-  for (const LstmLayerGradients& g : ours.gradients.layers) {
-    numbers.gradients.insert(numbers.gradients.end(), {g.weight_ih, g.weight_hh, g.bias});
+                  {kernels.to_sequence(ours.input_gradient, given.shape.inputs)}};
+  for (const LstmLayerGradients& g : ours.gradients) {
+    numbers.gradients.insert(numbers.gradients.end(), {g.weight_ih, g.weight_hh, g.bias_ih});
   }
   return numbers;
 }

@@ -48,7 +48,9 @@ void print_times(const LstmKernelShape& shape) {
       microseconds([&] { kernels.forward(kernels.to_rows(given.x), weights, false); });
   const double forward =
       microseconds([&] { kernels.forward(kernels.to_rows(given.x), weights, true); });
-  const double backward = microseconds([&] { kernels.backward(tape, weights, {{}, last}, false); });
+  auto gradients = kernels.zero_gradients();
+  const double backward =
+      microseconds([&] { kernels.backward(tape, weights, {{}, last}, gradients, false); });
   const double both = microseconds([&] { run_ours(kernels, given, weights, false); });
 
   // With weights in one piece, as cuDNN wants them.

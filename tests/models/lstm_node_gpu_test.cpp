@@ -2,8 +2,12 @@
 #include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <cmath>
+#include <memory>
 
 #include "models/lstm_node.h"
 #include "test_models.h"
@@ -130,6 +134,60 @@ TEST_F(LstmNodeGpu, SmallGradientsComeThroughInBfloat16) {
       }
     }
   }
+}
+
+// Parameters whose hooks were called, in order, while a node adds to .grad itself.
+class CalledHooks {
+ public:
+  explicit CalledHooks(const std::vector<at::Tensor>& parameters) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      torch::autograd::impl::set_post_acc_grad_hooks(parameters[i],
+                                                     std::make_unique<Hook>(*this, i));
+    }
+  }
+  std::vector<size_t> order;
+
+ private:
+  struct Hook final : torch::autograd::PostAccumulateGradHook {
+    Hook(CalledHooks& all, size_t parameter) : called(all), index(parameter) {}
+    void operator()(const at::Tensor& parameter) override {
+      EXPECT_GT(parameter.grad().norm().item<double>(), 0) << index;
+      called.order.push_back(index);
+    }
+    CalledHooks& called;
+    size_t index;
+  };
+};
+
+TEST_F(LstmNodeGpu, GradientsAreAddedInPlaceFromTheLastLayerToTheFirst) {
+  const auto model = lstm("own");
+  const std::vector<at::Tensor> parameters = model->parameters();
+  const at::Tensor past = at::randn({32, 24, 5}, at::kCUDA);
+  const auto loss = [&] {
+    const Autocast autocast(at::kHalf);
+    return run(*model, past).to(at::kFloat).square().sum();
+  };
+  // Handed over at the node's end, as there is nothing to add to.
+  const auto returned = torch::autograd::grad({loss()}, parameters);
+  loss().backward();
+  std::vector<at::Tensor> once;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    once.push_back(parameters[i].grad().clone());
+    EXPECT_TRUE(at::equal(once[i], returned[i])) << i;
+    EXPECT_TRUE(parameters[i].grad().is_contiguous());
+  }
+  const CalledHooks called(parameters);
+  loss().backward();
+  // The head's two, then four of each layer.
+  EXPECT_THAT(called.order, ElementsAre(8, 9, 4, 5, 6, 7, 0, 1, 2, 3));
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const double error =
+        ((parameters[i].grad() - 2 * once[i]).norm() / once[i].norm()).item<double>();
+    EXPECT_LT(error, 1e-6) << i;
+  }
+  // Nor does .grad change where gradients are asked for.
+  const auto again = torch::autograd::grad({loss()}, parameters);
+  for (size_t i = 0; i < parameters.size(); ++i) EXPECT_TRUE(at::equal(again[i], once[i])) << i;
 }
 
 TEST_F(LstmNodeGpu, EvaluationGivesWhatTrainingGives) {

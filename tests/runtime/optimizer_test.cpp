@@ -1,6 +1,7 @@
 #include "runtime/optimizer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -144,6 +145,71 @@ TEST(Optimizer, GoesOnFromStateWrittenIntoItsSlots) {
       EXPECT_TRUE(at::equal(whole.parameter(i), resumed.parameter(i))) << config.name;
     }
   }
+}
+
+// Beside LibTorch's fused kernel; gradients lie at odd places of one storage, as in a bucket.
+TEST(OptimizerGpu, AdamWIsLibTorchs) {
+  if (!at::cuda::is_available()) GTEST_SKIP() << "there is no GPU";
+  const auto gpu = at::TensorOptions().device(at::kCUDA);
+  const std::vector<std::vector<int64_t>> sizes = {{64, 128}, {3, 5}, {4097}, {1000, 33}, {1}};
+  std::vector<UpdatedPart> parts;
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> gradients;
+  std::vector<at::Tensor> first;
+  std::vector<at::Tensor> second;
+  at::manual_seed(3);
+  const at::Tensor storage = at::zeros({60000}, gpu);
+  int64_t offset = 0;
+  for (const std::vector<int64_t>& size : sizes) {
+    const at::Tensor values = at::randn(size, gpu);
+    const at::Tensor gradient = storage.narrow(0, offset, values.numel()).view(size);
+    offset += values.numel() + 1;
+    parts.push_back({"p" + std::to_string(parts.size()), values, gradient});
+    parameters.push_back(values.clone());
+    gradients.push_back(at::zeros_like(values));
+    first.push_back(at::zeros_like(values));
+    second.push_back(at::zeros_like(values));
+  }
+  const Config::Optimizer config = adamw();
+  const auto optimizer = make_optimizer(config, parts);
+  const auto number = [&](double value) { return at::full({}, value, gpu); };
+  for (int step = 1; step <= 20; ++step) {
+    Optimizer::Decision decision{number(1e-3 * step), number(step), number(64), number(0)};
+    storage.normal_().mul_(64);
+    for (size_t i = 0; i < parts.size(); ++i) gradients[i].copy_(parts[i].gradient);
+    if (step == 7) {  // does nothing
+      decision.found_inf.fill_(1);
+      const at::Tensor before = parts[0].values.clone();
+      optimizer->step(decision);
+      EXPECT_TRUE(at::equal(parts[0].values, before));
+      decision.found_inf.fill_(0);
+    }
+    optimizer->step(decision);
+    const std::vector<at::Tensor> steps(parts.size(), decision.step_number);
+    at::_fused_adamw_(parameters, gradients, first, second, {}, steps, decision.lr, config.beta1,
+                      config.beta2, config.weight_decay, config.eps, false, false, decision.divisor,
+                      decision.found_inf);
+    const auto state = optimizer->state();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      EXPECT_TRUE(at::allclose(parts[i].values, parameters[i], 1e-5, 1e-6)) << i << ' ' << step;
+      EXPECT_TRUE(at::allclose(state[2 * i].tensor, first[i], 1e-5, 1e-6)) << i << ' ' << step;
+      EXPECT_TRUE(at::allclose(state[2 * i + 1].tensor, second[i], 1e-5, 1e-6)) << i << ' ' << step;
+    }
+  }
+}
+
+TEST(OptimizerGpu, UndecayedParametersStayWithoutGradient) {
+  if (!at::cuda::is_available()) GTEST_SKIP() << "there is no GPU";
+  const auto gpu = at::TensorOptions().device(at::kCUDA);
+  std::vector<UpdatedPart> parts;
+  for (const std::vector<int64_t>& size : std::vector<std::vector<int64_t>>{{4, 4}, {4}}) {
+    parts.push_back({"p", at::ones(size, gpu), at::zeros(size, gpu)});
+  }
+  const auto optimizer = make_optimizer(adamw(/*decay_biases=*/false), parts);
+  const auto number = [&](double value) { return at::full({}, value, gpu); };
+  optimizer->step({number(0.5), number(1), number(1), number(0)});
+  EXPECT_TRUE(at::allclose(parts[0].values, at::full({4, 4}, 0.95, gpu)));
+  EXPECT_TRUE(at::equal(parts[1].values, at::ones({4}, gpu)));
 }
 
 }  // namespace
