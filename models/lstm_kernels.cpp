@@ -174,28 +174,33 @@ LstmRowsCopy LstmKernels::rows_copy(const at::Tensor& sequence, const at::Tensor
   copy.window = shape_.window;
   copy.columns = sequence.size(2);
   copy.row_columns = rows.size(1);
+  copy.row_stride = rows.stride(0);
   return copy;
 }
 
-at::Tensor LstmKernels::to_rows(const at::Tensor& sequence) const {
+void LstmKernels::copy_to_rows(const at::Tensor& sequence, const at::Tensor& rows) const {
   TORCH_CHECK(
       sequence.dim() == 3 && sequence.size(0) == shape_.batch && sequence.size(1) == shape_.window,
       "LSTM kernels for batch ", shape_.batch, " and window ", shape_.window,
       " were given a sequence of ", sequence.sizes());
-  const c10::cuda::CUDAGuard guard(device_);
   const at::Tensor from = sequence.stride(2) == 1 ? sequence : sequence.contiguous();
-  const at::Tensor rows =
-      at::empty({this->rows(), rounded_up(from.size(2), kAlignment)}, options(shape_.type));
   LstmRowsCopy copy = rows_copy(from, rows);
   copy.from = from.const_data_ptr();
   copy.to = rows.mutable_data_ptr();
   lstm_sequence_to_rows(copy, c10::cuda::getCurrentCUDAStream());
+}
+
+at::Tensor LstmKernels::to_rows(const at::Tensor& sequence) const {
+  const c10::cuda::CUDAGuard guard(device_);
+  at::Tensor rows =
+      at::empty({this->rows(), rounded_up(sequence.size(-1), kAlignment)}, options(shape_.type));
+  copy_to_rows(sequence, rows);
   return rows;
 }
 
 at::Tensor LstmKernels::to_sequence(const at::Tensor& rows, int64_t n) const {
-  TORCH_CHECK(rows.is_contiguous() && rows.size(0) == this->rows() && rows.size(1) >= n &&
-                  rows.scalar_type() == shape_.type,
+  TORCH_CHECK(rows.dim() == 2 && rows.stride(1) == 1 && rows.size(0) == this->rows() &&
+                  rows.size(1) >= n && rows.scalar_type() == shape_.type,
               "rows of an LSTM were given as ", rows.sizes());
   const c10::cuda::CUDAGuard guard(device_);
   const at::Tensor sequence = at::empty({shape_.batch, shape_.window, n}, rows.options());
@@ -246,27 +251,38 @@ void LstmKernels::check_layers(const std::vector<Layer>& layers, const char* wha
   }
 }
 
-LstmTape LstmKernels::forward(const at::Tensor& rows, const std::vector<LstmLayerWeights>& weights,
-                              bool keep) const {
-  check_layers(weights, "weights", shape_.type);
-  TORCH_CHECK(rows.size(0) == this->rows() &&
-                  rows.size(1) == rounded_up(shape_.inputs, kAlignment) &&
-                  rows.scalar_type() == shape_.type && rows.is_contiguous(),
-              "rows of an LSTM's input were given as ", rows.sizes(), ' ', rows.scalar_type());
-  const c10::cuda::CUDAGuard guard(device_);
-  const at::NoGradGuard no_grad;
-  const int64_t gates = kGates * shape_.hidden;
+int64_t LstmKernels::row_inputs() const {
+  return rounded_up(shape_.inputs, kAlignment);
+}
+
+LstmTape LstmKernels::make_tape(bool keep) const {
   const int64_t saved = kLstmTileRows * shape_.hidden;  // of a step of a tile
   LstmTape tape;
-  tape.input = rows;
-  std::vector<at::Tensor> projections(shape_.layers);
+  tape.states = at::empty({rows() + kLstmTileRows * shape_.layers,
+                           row_inputs() + shape_.layers * shape_.hidden},
+                          options(shape_.type));
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
-    tape.hidden.push_back(
-        at::empty({this->rows() + kLstmTileRows, shape_.hidden}, options(shape_.type)));
+    tape.hidden.push_back(tape.states.narrow(0, kLstmTileRows * layer, rows() + kLstmTileRows)
+                              .narrow(1, row_inputs() + shape_.hidden * layer, shape_.hidden));
     if (!keep) continue;
     tape.gates.push_back(at::empty({tiles_, shape_.window, kGates * saved}, options(at::kHalf)));
     tape.cells.push_back(at::empty({tiles_, shape_.window, saved}, options(at::kFloat)));
   }
+  return tape;
+}
+
+LstmTape LstmKernels::forward(const at::Tensor& sequence,
+                              const std::vector<LstmLayerWeights>& weights, bool keep) const {
+  check_layers(weights, "weights", shape_.type);
+  TORCH_CHECK(sequence.size(-1) == shape_.inputs, "an LSTM of ", shape_.inputs,
+              " inputs was given a sequence of ", sequence.sizes());
+  const c10::cuda::CUDAGuard guard(device_);
+  const at::NoGradGuard no_grad;
+  const int64_t gates = kGates * shape_.hidden;
+  LstmTape tape = make_tape(keep);
+  const at::Tensor rows = tape.states.narrow(0, 0, this->rows()).narrow(1, 0, row_inputs());
+  copy_to_rows(sequence, rows);
+  std::vector<at::Tensor> projections(shape_.layers);
 
   for (const std::vector<LstmTiles>& round : rounds(forward_clusters_)) {
     auto launch = launch_of<LstmForwardJob>(forward_clusters_);
@@ -296,6 +312,7 @@ LstmTape LstmKernels::forward(const at::Tensor& rows, const std::vector<LstmLaye
       job->bias_ih = w.bias_ih.const_data_ptr<float>();
       job->bias_hh = w.bias_hh.const_data_ptr<float>();
       job->hidden = tape.hidden.at(part.layer).mutable_data_ptr();
+      job->hidden_stride = tape.states.stride(0);
       if (keep) {
         job->gates = tape.gates.at(part.layer).mutable_data_ptr();
         job->cells = tape.cells.at(part.layer).mutable_data_ptr<float>();
@@ -361,27 +378,25 @@ at::Tensor LstmKernels::backward(const LstmTape& tape, const std::vector<LstmLay
   }
 
   const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
-  const auto add_product = [&](at::Tensor& gradient, int64_t layer, const at::Tensor& from) {
-    at::addmm_out(gradient, gradient, of_gates.at(layer).t(), from, at::kFloat);
-  };
-  const auto inputs_part = [&](int64_t layer) {
+  const auto weight_gradients = [&](int64_t layer) {
+    const int64_t inputs = layer == 0 ? row_inputs() : shape_.hidden;
+    const int64_t first = layer == 0 ? 0 : row_inputs() + (layer - 1) * shape_.hidden;
+    const at::Tensor states = tape.states.narrow(0, kLstmTileRows * layer, rows())
+                                  .narrow(1, first, inputs + shape_.hidden);
+    const at::Tensor product = at::mm(of_gates.at(layer).t(), states, at::kFloat);
     LstmLayerGradients& g = gradients.at(layer);
-    // First, as it is small: a recurrence that starts at the same time finds processors.
-    LstmBiasSum sum;
-    sum.shares = of_bias.at(layer).const_data_ptr<float>();
+    LstmGradientSum sum;
+    sum.product = product.const_data_ptr<float>();
+    sum.bias_shares = of_bias.at(layer).const_data_ptr<float>();
     sum.count = of_bias.at(layer).size(0);
-    sum.columns = gates;
+    sum.inputs = layer == 0 ? shape_.inputs : shape_.hidden;
+    sum.row_inputs = inputs;
+    sum.hidden = shape_.hidden;
+    sum.weight_ih = g.weight_ih.mutable_data_ptr<float>();
+    sum.weight_hh = g.weight_hh.mutable_data_ptr<float>();
     sum.bias_ih = g.bias_ih.mutable_data_ptr<float>();
     sum.bias_hh = g.bias_hh.mutable_data_ptr<float>();
-    add_lstm_bias_gradients(sum, c10::cuda::getCurrentCUDAStream());
-    add_product(g.weight_ih, layer,
-                layer == 0 ? tape.input.narrow(1, 0, shape_.inputs)
-                           : output_rows(tape.hidden.at(layer - 1)));
-  };
-  const auto recurrent_part = [&](int64_t layer) {
-    add_product(gradients.at(layer).weight_hh, layer, tape.hidden.at(layer).narrow(0, 0, rows()));
-  };
-  const auto announce = [&](int64_t layer) {
+    add_lstm_gradients(sum, c10::cuda::getCurrentCUDAStream());
     if (done) done(layer);
   };
 
@@ -422,23 +437,14 @@ at::Tensor LstmKernels::backward(const LstmTape& tape, const std::vector<LstmLay
     for (const LstmTiles& part : *round) {
       if (part.first + part.tiles != tiles_) continue;
       const int64_t layer = top - part.layer;
-      aside = true;
-      order(stream, side_);
-      if (idle) {
-        const c10::cuda::CUDAStreamGuard side(side_);
-        inputs_part(layer);
-        recurrent_part(layer);
-        announce(layer);
+      if (!idle) {
+        weight_gradients(layer);
         continue;
       }
-      // Else they share the processors with each other.
-      {
-        const c10::cuda::CUDAStreamGuard side(side_);
-        inputs_part(layer);
-      }
-      recurrent_part(layer);
-      order(side_, stream);
-      announce(layer);
+      aside = true;
+      order(stream, side_);
+      const c10::cuda::CUDAStreamGuard side(side_);
+      weight_gradients(layer);
     }
   }
   if (aside) order(side_, stream);

@@ -39,10 +39,12 @@ struct LstmLayerWeights {
   at::Tensor bias_hh;    // (4 hidden,), float32
 };
 
-// What forward leaves. Rows are explained in models/lstm_recurrence.h. Per layer; gates and cells
-// are empty unless they were asked for.
+// What forward leaves. Rows are explained in models/lstm_recurrence.h. Inputs and hidden states of
+// all layers lie side by side in one matrix, each layer's 8 rows below those of the layer before, so
+// that what a layer multiplies with its weights, its input and its hidden state, is a run of columns
+// of the same rows. Views of it, and, if they were asked for, gates and cells, per layer.
 struct LstmTape {
-  at::Tensor input;                // (rows, inputs rounded up to 8)
+  at::Tensor states;               // (rows + 8 layers, inputs rounded up to 8 + layers hidden)
   std::vector<at::Tensor> hidden;  // (rows + 8, hidden): states before each row's step
   std::vector<at::Tensor> gates;
   std::vector<at::Tensor> cells;
@@ -85,14 +87,14 @@ class LstmKernels {
   // From (batch, window, n) in any of float32, fp16 and bfloat16, dense in n, to rows: (rows, n
   // rounded up to 8), of the shape's type.
   at::Tensor to_rows(const at::Tensor& sequence) const;
-  // Back: (batch, window, n), of the rows' type.
+  // Back: (batch, window, n), of the rows' type; rows may lie apart.
   at::Tensor to_sequence(const at::Tensor& rows, int64_t n) const;
   // Views of what a layer of a tape put out: (rows, hidden), and the last step, (batch, hidden).
   at::Tensor output_rows(const at::Tensor& hidden) const;
   at::Tensor last_step(const at::Tensor& hidden) const;
 
-  // `rows` of the input, and a layer's weights each. `keep` what backward needs.
-  LstmTape forward(const at::Tensor& rows, const std::vector<LstmLayerWeights>& weights,
+  // The input, as to_rows() takes it, and a layer's weights each. `keep` what backward needs.
+  LstmTape forward(const at::Tensor& sequence, const std::vector<LstmLayerWeights>& weights,
                    bool keep) const;
 
   struct Incoming {
@@ -118,6 +120,9 @@ class LstmKernels {
   LstmLaunch<Job> launch_of(int64_t clusters) const;
   // All but the two addresses.
   LstmRowsCopy rows_copy(const at::Tensor& sequence, const at::Tensor& rows) const;
+  void copy_to_rows(const at::Tensor& sequence, const at::Tensor& rows) const;
+  LstmTape make_tape(bool keep) const;
+  int64_t row_inputs() const;
   int64_t row_of(int64_t tile) const;
   at::TensorOptions options(at::ScalarType type) const;
   at::Tensor padded(const at::Tensor& weight) const;

@@ -164,7 +164,7 @@ at::Tensor LstmNode::run(const LstmKernelShape& shape, const at::Tensor& past,
     const c10::cuda::CUDAGuard device(past.device());
     const at::AutoDispatchBelowADInplaceOrView guard;
     std::vector<LstmLayerWeights> layers = cast(weights, shape.type);
-    LstmTape tape = kernels.forward(kernels.to_rows(past), layers, /*keep=*/differentiated);
+    LstmTape tape = kernels.forward(past, layers, /*keep=*/differentiated);
     output = steps == Steps::kLast
                  ? kernels.last_step(tape.hidden.back())
                  : kernels.to_sequence(kernels.output_rows(tape.hidden.back()), shape.hidden);

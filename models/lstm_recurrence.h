@@ -49,6 +49,7 @@ struct LstmForwardJob {
   const float* bias_ih = nullptr;   // (4 hidden,)
   const float* bias_hh = nullptr;   // (4 hidden,)
   void* hidden = nullptr;           // (rows + 8, hidden) half, written
+  int64_t hidden_stride = 0;        // elements between its rows; a multiple of 8
   void* gates = nullptr;            // (tiles, window, 32 hidden) fp16, written; or null
   float* cells = nullptr;           // (tiles, window, 8 hidden), written; or null
   int64_t first_tile = 0;
@@ -86,15 +87,21 @@ void launch_lstm_backward(const LstmLaunch<LstmBackwardJob>& launch, cudaStream_
 int resident_lstm_forward_clusters(const LstmKernelKind& kind);
 int resident_lstm_backward_clusters(const LstmKernelKind& kind);
 
-// Adds the shares of the gradient of both biases of a layer to either.
-struct LstmBiasSum {
-  const float* shares = nullptr;  // (count, columns), as LstmBackwardJob::bias_gradient
+// Adds the gradients of a layer's weights, as they come of products, to where they belong.
+struct LstmGradientSum {
+  // (4 hidden, row_inputs + hidden): of weight_ih with columns of padding, then of weight_hh.
+  const float* product = nullptr;
+  const float* bias_shares = nullptr;  // (count, 4 hidden), as LstmBackwardJob::bias_gradient
   int64_t count = 0;
-  int64_t columns = 0;
-  float* bias_ih = nullptr;  // (columns,), added to
-  float* bias_hh = nullptr;  // (columns,), added to
+  int64_t inputs = 0;
+  int64_t row_inputs = 0;  // a multiple of 8, as hidden is
+  int64_t hidden = 0;
+  float* weight_ih = nullptr;  // (4 hidden, inputs), added to
+  float* weight_hh = nullptr;  // (4 hidden, hidden), added to
+  float* bias_ih = nullptr;    // (4 hidden,), added to
+  float* bias_hh = nullptr;    // (4 hidden,), added to
 };
-void add_lstm_bias_gradients(const LstmBiasSum& sum, cudaStream_t stream);
+void add_lstm_gradients(const LstmGradientSum& sum, cudaStream_t stream);
 
 // Casts float32 matrices to halves.
 struct LstmCast {
@@ -125,6 +132,7 @@ struct LstmRowsCopy {
   int64_t window = 0;
   int64_t columns = 0;      // of the sequence
   int64_t row_columns = 0;  // at least as many, even
+  int64_t row_stride = 0;   // elements between rows, even
 };
 
 void lstm_sequence_to_rows(const LstmRowsCopy& copy, cudaStream_t stream);

@@ -196,20 +196,21 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
     }
     __syncthreads();
 
+    const int64_t slot_of_h = kLstmTileRows * job.hidden_stride;
     Half* write_h =
-        static_cast<Half*>(job.hidden) + place.tile * slots * kSlotHidden + rank * kLstmCtaHidden;
+        static_cast<Half*>(job.hidden) + place.tile * slots * slot_of_h + rank * kLstmCtaHidden;
     constexpr int kPiecesOfH = kRowBytes / 16;
     if (thread < kLstmTileRows * kPiecesOfH) {
-      Half* zeros = write_h + int64_t{thread / kPiecesOfH} * kHidden + thread % kPiecesOfH * 8;
+      Half* zeros = write_h + thread / kPiecesOfH * job.hidden_stride + thread % kPiecesOfH * 8;
 #pragma unroll
       for (int u = 0; u < kTiles; ++u) {
-        *reinterpret_cast<uint4*>(zeros + u * slots * kSlotHidden) = uint4{};
+        *reinterpret_cast<uint4*>(zeros + u * slots * slot_of_h) = uint4{};
       }
       if (place.tile + kTiles == launch.layer_tiles) {
-        *reinterpret_cast<uint4*>(zeros + kTiles * slots * kSlotHidden) = uint4{};
+        *reinterpret_cast<uint4*>(zeros + kTiles * slots * slot_of_h) = uint4{};
       }
     }
-    write_h += kSlotHidden + g * kHidden + warp * 8;
+    write_h += slot_of_h + g * job.hidden_stride + warp * 8;
     const int64_t saved = (place.tile * window * kCtas + rank) * kThreads + thread;
     const int64_t saved_of_tile = int64_t{window} * kCtas * kThreads;
     uint4* write_gates = job.gates == nullptr ? nullptr : static_cast<uint4*>(job.gates) + saved;
@@ -277,7 +278,7 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
           expect_bytes(exchanged + 8 * ((sent + 1) % 2), L::kExchangeBytes);
         }
         if (q == 0) {
-          *reinterpret_cast<uint4*>(write_h + u * slots * kSlotHidden) =
+          *reinterpret_cast<uint4*>(write_h + u * slots * slot_of_h) =
               uint4{units[0], units[1], units[2], units[3]};
         }
         if (write_gates != nullptr) {
@@ -288,7 +289,7 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
         }
       }
       if (sends) ++sent;
-      write_h += kSlotHidden;
+      write_h += slot_of_h;
       if (write_gates != nullptr) {
         write_gates += kCtas * kThreads;
         write_cells += kCtas * kThreads;

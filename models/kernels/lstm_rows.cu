@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads) to_rows(LstmRowsCopy copy) {
   const Row at(copy.window);
   const auto* from = static_cast<const Element*>(copy.from) +
                      at.sample * copy.sequence_batch_stride + at.step * copy.sequence_step_stride;
-  auto* to = reinterpret_cast<Pair*>(static_cast<Half*>(copy.to) + at.row * copy.row_columns);
+  auto* to = reinterpret_cast<Pair*>(static_cast<Half*>(copy.to) + at.row * copy.row_stride);
   const bool there = at.sample < copy.batch && at.step < copy.window;
   for (int64_t pair = threadIdx.x % 32; pair * 2 < copy.row_columns; pair += 32) {
     float values[2] = {0, 0};
@@ -56,7 +56,7 @@ template <typename Element, typename Half>
 __global__ void __launch_bounds__(kThreads) to_sequence(LstmRowsCopy copy) {
   const Row at(copy.window);
   if (at.sample >= copy.batch || at.step >= copy.window) return;
-  const auto* from = static_cast<const Half*>(copy.from) + at.row * copy.row_columns;
+  const auto* from = static_cast<const Half*>(copy.from) + at.row * copy.row_stride;
   auto* to = static_cast<Element*>(copy.to) + at.sample * copy.sequence_batch_stride +
              at.step * copy.sequence_step_stride;
   for (int64_t column = threadIdx.x % 32; column < copy.columns; column += 32) {

@@ -124,9 +124,8 @@ TEST_F(LstmKernelsGpu, RepeatsAgreeToTheBit) {
 TEST_F(LstmKernelsGpu, InferenceGivesWhatTrainingGives) {
   const Given given({at::kHalf, 37, 9, 5, 256, 2});
   const LstmKernels kernels(given.shape, 0);
-  const at::Tensor rows = kernels.to_rows(given.x);
-  const LstmTape kept = kernels.forward(rows, given.layers(), true);
-  const LstmTape plain = kernels.forward(rows, given.layers(), false);
+  const LstmTape kept = kernels.forward(given.x, given.layers(), true);
+  const LstmTape plain = kernels.forward(given.x, given.layers(), false);
   EXPECT_TRUE(plain.gates.empty());
   EXPECT_TRUE(at::equal(kept.hidden.back(), plain.hidden.back()));
   EXPECT_TRUE(
@@ -139,7 +138,7 @@ TEST_F(LstmKernelsGpu, BothGradientsOfTheOutputAdd) {
   Given given(shape);
   const LstmKernels kernels(shape, 0);
   const auto weights = given.layers();
-  const LstmTape tape = kernels.forward(kernels.to_rows(given.x), weights, true);
+  const LstmTape tape = kernels.forward(given.x, weights, true);
   const at::Tensor last = given.gradient.select(1, -1).clone();
   given.gradient.select(1, -1).zero_();
   auto split = kernels.zero_gradients();
@@ -182,7 +181,7 @@ TEST_F(LstmKernelsGpu, LayersAreAnnouncedFromTheLastToTheFirst) {
   const Given given({at::kHalf, 256, 5, 16, 256, 3}, true);
   const LstmKernels kernels(given.shape, 0);
   const auto weights = given.layers();
-  const LstmTape tape = kernels.forward(kernels.to_rows(given.x), weights, true);
+  const LstmTape tape = kernels.forward(given.x, weights, true);
   std::vector<int64_t> order;
   const at::Tensor last = given.gradient.select(1, -1).contiguous();
   auto gradients = kernels.zero_gradients();

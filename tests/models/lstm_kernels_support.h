@@ -110,7 +110,7 @@ struct Ours {
 inline Ours run_ours(const LstmKernels& kernels, const Given& given,
                      const std::vector<LstmLayerWeights>& weights, bool input_gradient = true) {
   Ours ours;
-  ours.tape = kernels.forward(kernels.to_rows(given.x), weights, /*keep=*/true);
+  ours.tape = kernels.forward(given.x, weights, /*keep=*/true);
   LstmKernels::Incoming incoming;
   if (given.last_only) {
     incoming.last = given.gradient.select(1, -1).contiguous();
@@ -124,7 +124,7 @@ inline Ours run_ours(const LstmKernels& kernels, const Given& given,
 }
 
 inline Numbers numbers_of(const LstmKernels& kernels, const Given& given, const Ours& ours) {
-  Numbers numbers{kernels.to_sequence(kernels.output_rows(ours.tape.hidden.back()).contiguous(),
+  Numbers numbers{kernels.to_sequence(kernels.output_rows(ours.tape.hidden.back()),
                                       given.shape.hidden),
                   {kernels.to_sequence(ours.input_gradient, given.shape.inputs)}};
   for (const LstmLayerGradients& g : ours.gradients) {
