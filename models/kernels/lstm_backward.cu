@@ -60,7 +60,13 @@ struct BackwardLayout {
   static constexpr uint32_t kGradients = 128;
   static constexpr uint32_t kDh = kGradients + 2 * kGradientBytes;
   static constexpr uint32_t kRing = kDh + 2 * kTiles * kExchangeBytes;
-  static constexpr uint32_t kBytes = kRing + kStages * kStageBytes;
+  // Weights on their way to registers: of a part of a warp's columns of R^T, its rows.
+  static constexpr int kWeightParts = kSteps % 2 == 0 ? 2 : 1;
+  static constexpr int kPartColumns = 16 * kSteps / kWeightParts;
+  static constexpr uint32_t kWeightStride = kStrips * 32 + 16;
+  static constexpr uint32_t kWeightBytes = kPartColumns * kWeightStride;  // of a warp
+  static constexpr uint32_t kWeights = kRing + kStages * kStageBytes;
+  static constexpr uint32_t kBytes = kWeights + kWarps * kWeightBytes;
 };
 
 }  // namespace lstm
@@ -90,6 +96,41 @@ struct Factors {
 struct Pair {
   Factors of[2];
 };
+
+// A warp's part of R^T, whose columns lie as rows of R from `columns` on, by way of its part of shared
+// memory, as in forward.
+template <typename Half, typename Layout>
+__device__ __forceinline__ void load_weights(
+    uint32_t (&weights)[Layout::kStrips][Layout::kSteps][4], const Half* columns, uint32_t shared,
+    int lane) {
+  constexpr int kPieces = Layout::kStrips * 2;  // 16 bytes, of a column
+  constexpr int kSteps = Layout::kSteps / Layout::kWeightParts;
+  const uint32_t mine =
+      shared + (lane / 16 * 8 + lane % 8) * Layout::kWeightStride + lane / 8 % 2 * 16;
+#pragma unroll
+  for (int part = 0; part < Layout::kWeightParts; ++part) {
+    __syncwarp();
+#pragma unroll 1
+    for (int i = lane; i < Layout::kPartColumns * kPieces; i += 32) {
+      const int in_part = i / kPieces;
+      const int column = part * Layout::kPartColumns + in_part;
+      const int row = column / kLstmCtaHidden * Layout::kHidden + column % kLstmCtaHidden;
+      copy_async<16>(shared + in_part * Layout::kWeightStride + i % kPieces * 16,
+                     columns + row * Layout::kHidden + i % kPieces * 8);
+    }
+    end_copy_group();
+    wait_copy_groups<0>();
+    __syncwarp();
+#pragma unroll
+    for (int strip = 0; strip < Layout::kStrips; ++strip) {
+#pragma unroll
+      for (int k = 0; k < kSteps; ++k) {
+        load_matrices_turned(weights[strip][part * kSteps + k],
+                             mine + 16 * k * Layout::kWeightStride + strip * 32);
+      }
+    }
+  }
+}
 
 template <typename Half, int kCtas, int kTiles>
 __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& launch) {
@@ -196,34 +237,12 @@ __device__ __forceinline__ void run_backward(const LstmLaunch<LstmBackwardJob>& 
     const LstmBackwardJob& job = launch.jobs[place.job];
     if (place.job != loaded) {
       loaded = place.job;
-      // Two columns of a row of R at a time, turned as eight by eight.
-      const int first_gate = first_column / kLstmCtaHidden;
-      const Half* r = static_cast<const Half*>(job.weight_hh) +
-                      (first_gate * kHidden + rank * kLstmCtaHidden + g) * kHidden + first_row +
-                      2 * q;
-#pragma unroll
-      for (int strip = 0; strip < L::kStrips; ++strip) {
-#pragma unroll
-        for (int k = 0; k < L::kSteps; ++k) {
-#pragma unroll
-          for (int part = 0; part < 4; ++part) {
-            const int column = 16 * k + part / 2 * 8;
-            const int row = column / kLstmCtaHidden * kHidden + column % kLstmCtaHidden;
-            weights[strip][k][part] = __ldg(
-                reinterpret_cast<const uint32_t*>(r + row * kHidden + 16 * strip + part % 2 * 8));
-          }
-        }
-      }
-#pragma unroll
-      for (int strip = 0; strip < L::kStrips; ++strip) {
-#pragma unroll
-        for (int k = 0; k < L::kSteps; ++k) {
-#pragma unroll
-          for (int part = 0; part < 4; ++part) {
-            weights[strip][k][part] = turned(weights[strip][k][part]);
-          }
-        }
-      }
+      load_weights<Half, L>(
+          weights,
+          static_cast<const Half*>(job.weight_hh) +
+              (first_column / kLstmCtaHidden * kHidden + rank * kLstmCtaHidden) * kHidden +
+              first_row,
+          base + L::kWeights + warp * L::kWeightBytes, lane);
     }
 
     // The thread's place in a row of all gates: sample `warp`, 16 bytes.

@@ -40,11 +40,13 @@ using ProjectionOf = std::conditional_t<std::is_same_v<Half, __half>, __half, fl
 template <typename Half, int kCtas, int kTiles>
 struct ForwardLayout {
   static constexpr int kHidden = kLstmCtaHidden * kCtas;
-  // Rows of h, of a sample each. Eight of them, 16 bytes apart in the banks, are written and read
-  // at once.
-  static constexpr uint32_t kSampleStride = 2 * kHidden + 16;
-  static constexpr uint32_t kSampleBytes = kLstmTileRows * kSampleStride;
-  static constexpr uint32_t kExchangeBytes = kLstmTileRows * kHidden * 2;
+  // h of a tile, in pieces of 8 units of 8 samples, 16 bytes a sample: what a warp sends to a CTA is
+  // one piece, as is a matrix to be loaded.
+  static constexpr uint32_t kPieceBytes = kLstmTileRows * 16;
+  static constexpr uint32_t kExchangeBytes = kHidden / 8 * kPieceBytes;
+  // Weights on their way to registers: of a warp's units the rows of each gate.
+  static constexpr uint32_t kWeightStride = 2 * kHidden + 16;
+  static constexpr uint32_t kWeightBytes = kGates * 8 * kWeightStride;  // of a warp
   // Of a tile in a stage: rows of 64 units, of gate and sample, which 16 bytes keep in different
   // banks.
   static constexpr uint32_t kElement = sizeof(ProjectionOf<Half>);
@@ -59,8 +61,9 @@ struct ForwardLayout {
   static constexpr uint32_t kFull = 0;                         // barriers of the stages
   static constexpr uint32_t kExchanged = kFull + 8 * kStages;  // and of two exchanges of each tile
   static constexpr uint32_t kH = 128;
-  static constexpr uint32_t kRing = kH + 2 * kTiles * kSampleBytes;
-  static constexpr uint32_t kBytes = kRing + kStages * kStageBytes;
+  static constexpr uint32_t kRing = kH + 2 * kTiles * kExchangeBytes;
+  static constexpr uint32_t kWeights = kRing + kStages * kStageBytes;
+  static constexpr uint32_t kBytes = kWeights + kWarps * kWeightBytes;
 };
 
 }  // namespace lstm
@@ -91,6 +94,36 @@ __device__ __forceinline__ void load_projections(float (&x)[kGates][2], uint32_t
         x[gate][e] =
             __uint_as_float(load_shared_4(row + (gate * kLstmTileRows + e) * Layout::kStride));
       }
+    }
+  }
+}
+
+// The rows of a warp's units, each gate's, by way of its part of shared memory: loads that go
+// straight to where the product wants them touch eight lines of the cache each, for 16 bytes.
+template <typename Half, typename Layout>
+__device__ __forceinline__ void load_weights(uint32_t (&weights)[2][Layout::kHidden / 16][4],
+                                             const Half* rows, uint32_t shared, int lane) {
+  constexpr int kHidden = Layout::kHidden;
+  constexpr int kPieces = kHidden / 8;  // 16 bytes, of a row
+  constexpr int kRows = kGates * 8;
+  __syncwarp();
+#pragma unroll 1
+  for (int i = lane; i < kRows * kPieces; i += 32) {
+    const int row = i / kPieces;
+    copy_async<16>(shared + row * Layout::kWeightStride + i % kPieces * 16,
+                   rows + (row / 8 * kHidden + row % 8) * kHidden + i % kPieces * 8);
+  }
+  end_copy_group();
+  wait_copy_groups<0>();
+  __syncwarp();
+  // Of half h: gates 2h and 2h + 1, each of 16 columns.
+  const uint32_t mine =
+      shared + (lane / 8 % 2 * 8 + lane % 8) * Layout::kWeightStride + lane / 16 * 16;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int k = 0; k < kHidden / 16; ++k) {
+      load_matrices(weights[half][k], mine + half * 16 * Layout::kWeightStride + k * 32);
     }
   }
 }
@@ -165,8 +198,8 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
   };
   for (int i = 0; i < kAhead; ++i) fill();
 
-  const uint32_t read_h = base + L::kH + lane % 8 * L::kSampleStride + lane / 8 * 16;
-  const uint32_t send_h = in_cta(base + L::kH, q % kCtas) + g * L::kSampleStride + unit * 2;
+  const uint32_t read_h = base + L::kH + lane / 8 * L::kPieceBytes + lane % 8 * 16;
+  const uint32_t send_h = in_cta(base + L::kH, q % kCtas) + unit / 8 * L::kPieceBytes + g * 16;
   const uint32_t send_barrier = in_cta(base + L::kExchanged, q % kCtas);
   const uint32_t read_projection =
       base + L::kRing +
@@ -186,13 +219,9 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
       for (int gate = 0; gate < kGates; ++gate) {
         const int row = gate * kHidden + unit + g;
         bias[gate] = job.bias_ih[row] + job.bias_hh[row];
-        const auto* k = reinterpret_cast<const uint32_t*>(static_cast<const Half*>(job.weight_hh) +
-                                                          int64_t{row} * kHidden + 2 * q);
-#pragma unroll
-        for (int part = 0; part < kHidden / 8; ++part) {
-          weights[gate / 2][part / 2][gate % 2 + part % 2 * 2] = __ldg(k + 4 * part);
-        }
       }
+      load_weights<Half, L>(weights, static_cast<const Half*>(job.weight_hh) + unit * kHidden,
+                            base + L::kWeights + warp * L::kWeightBytes, lane);
     }
     __syncthreads();
 
@@ -241,11 +270,11 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
         if (t > 0) {
           const uint32_t last = sent - 1;
           wait_barrier(exchanged + 8 * (last % 2), last / 2 % 2);
-          const uint32_t h = read_h + (2 * u + last % 2) * L::kSampleBytes;
+          const uint32_t h = read_h + (2 * u + last % 2) * L::kExchangeBytes;
 #pragma unroll
           for (int pair = 0; pair < kHidden / 32; ++pair) {
             uint32_t b[4];
-            load_matrices(b, h + pair * 64);
+            load_matrices(b, h + pair * 4 * L::kPieceBytes);
             multiply_add<Half>(sum[0][pair % 2], weights[0][2 * pair], b[0], b[1]);
             multiply_add<Half>(sum[1][pair % 2], weights[1][2 * pair], b[0], b[1]);
             multiply_add<Half>(sum[0][pair % 2], weights[0][2 * pair + 1], b[2], b[3]);
@@ -270,7 +299,7 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
 #pragma unroll
         for (int i = 0; i < 4; ++i) units[i] = __shfl_sync(~0U, mine, g * 4 + i);
         if (sends && q < kCtas) {
-          store_async(send_h + (2 * u + sent % 2) * L::kSampleBytes, units,
+          store_async(send_h + (2 * u + sent % 2) * L::kExchangeBytes, units,
                       send_barrier + 16 * u + 8 * (sent % 2));
         }
         // Exchange sent - 1 has been waited for, and sent + 1 is the next of its barrier.
