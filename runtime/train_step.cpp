@@ -25,26 +25,39 @@ TrainStep::TrainStep(StepParts parts, const Config& config, const BatchPlan& pla
       inputs_(static_cast<uint64_t>(config.run.seed), parts.device, parts.series),
       scalars_(config, plan_.total_steps, parts.scaler, parts.device) {
   parts_.reducer.set_loss_scale(parts_.scaler.scale());
+  if (parts.device.is_cuda()) fused_loss_.emplace(config.train, parts.device);
 }
 
 TrainStep::~TrainStep() = default;
+
+void TrainStep::begin() {
+  parts_.reducer.zero();
+  scalars_.loss_sum().zero_();
+}
+
+at::Tensor TrainStep::forecast_of_inputs() {
+  inputs_.gather();
+  const AutocastGuard autocast(precision_, parts_.device);
+  return parts_.model.forward(inputs_.model_inputs()).values;
+}
 
 // The share of the micro-batch in place in the step's mean loss. Every sample of the step weighs
 // the same, so a full micro-batch's mean weighs 1 / G, and padding at the end of the run weighs
 // nothing.
 at::Tensor TrainStep::loss_of_inputs() {
-  inputs_.gather();
-  models::Forecast forecast;
-  {
-    const AutocastGuard autocast(precision_, parts_.device);
-    forecast = parts_.model.forward(inputs_.model_inputs());
-  }
-  const at::Tensor per_sample = loss_(forecast.values, inputs_.target());
+  const at::Tensor per_sample = loss_(forecast_of_inputs(), inputs_.target());
   return (per_sample * inputs_.weight()).sum() / inputs_.samples();
 }
 
 void TrainStep::micro_step(bool last, bool overflow) {
   parts_.reducer.begin_micro_step(last);
+  if (fused_loss_ && !overflow) {
+    const at::Tensor forecast = forecast_of_inputs();
+    forecast.backward(fused_loss_->gradient(forecast, inputs_.target(), inputs_.weight(),
+                                            inputs_.samples(), parts_.scaler.scale(),
+                                            scalars_.loss_sum()));
+    return;
+  }
   at::Tensor loss = loss_of_inputs();
   if (overflow) {
     loss = loss * std::numeric_limits<float>::infinity();
@@ -130,6 +143,8 @@ void TrainStep::explain_failure() {
 
 void TrainStep::replay(int64_t step, data::BatchSource& source) {
   const int64_t micro_steps = plan_.micro_steps();
+  // A step of one micro-step has it recorded.
+  if (micro_steps > 1) begin();
   try {
     for (int64_t m = 0; m + 1 < micro_steps; ++m) {
       inputs_.load(next(step, source));
@@ -139,6 +154,7 @@ void TrainStep::replay(int64_t step, data::BatchSource& source) {
   } catch (...) {
     // Nothing has been sent in this step, so it can be ended as any other failed one.
     failure_ = std::current_exception();
+    begin();
     run_eagerly(step, source);
     return;
   }
@@ -149,11 +165,10 @@ void TrainStep::replay(int64_t step, data::BatchSource& source) {
 }
 
 void TrainStep::run(int64_t step, data::BatchSource& source, StatisticsPipe& pipe) {
-  parts_.reducer.zero();
-  scalars_.loss_sum().zero_();
   if (recorded() && !failure_ && !fault_.overflow(step + 1)) {
     replay(step, source);
   } else {
+    begin();
     run_eagerly(step, source);
   }
   pipe.push(step + 1, scalars_.numbers());
@@ -174,17 +189,22 @@ std::string TrainStep::record(bool capturable) {
     const auto graph = [&](const std::function<void()>& work) {
       return std::make_unique<StepGraph>(pool, parts_.device, work);
     };
-    reducer.zero();
-    if (plan_.micro_steps() > 1) {
+    const bool single = plan_.micro_steps() == 1;
+    begin();
+    if (!single) {
       micro_ = graph([this] { micro_step(/*last=*/false, /*overflow=*/false); });
     }
     const auto segment = [&](const std::function<void()>& work,
                              std::function<void()> communicate = nullptr) {
       last_.push_back({graph(work), std::move(communicate)});
     };
+    const auto last_micro_step = [&] {
+      if (single) begin();
+      micro_step(/*last=*/true, /*overflow=*/false);
+    };
     if (capturable) {
       segment([&] {
-        micro_step(/*last=*/true, /*overflow=*/false);
+        last_micro_step();
         scalars_.wait_begins();
         reducer.finalize();
         if (parts_.fp8 != nullptr) parts_.fp8->agree();
@@ -195,7 +215,7 @@ std::string TrainStep::record(bool capturable) {
       reducer.set_overlap(false);
       segment(
           [&] {
-            micro_step(/*last=*/true, /*overflow=*/false);
+            last_micro_step();
             reducer.pack();
             scalars_.wait_begins();
           },

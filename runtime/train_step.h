@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "runtime/precision.h"
 #include "runtime/step_graph.h"
 #include "runtime/step_inputs.h"
+#include "runtime/step_loss.h"
 #include "runtime/step_scalars.h"
 #include "runtime/step_statistics.h"
 
@@ -87,6 +89,8 @@ class TrainStep {
   void set_applied(int64_t applied) { scalars_.set_applied(applied); }
 
  private:
+  void begin();
+  at::Tensor forecast_of_inputs();
   at::Tensor loss_of_inputs();
   void micro_step(bool last, bool overflow);
   void communicate();
@@ -103,6 +107,7 @@ class TrainStep {
   FaultInjection fault_;
   models::ModelShape shape_;
   SampleLoss loss_;
+  std::optional<StepLoss> fused_loss_;  // the same with its gradient, on a GPU
   StepInputs inputs_;
   StepScalars scalars_;
   // A part of the recorded step, and the communication behind it where the step is split there.
