@@ -9,19 +9,25 @@
 
 namespace longship::models {
 
-bool accumulate_in_place(const std::vector<at::Tensor>& parameters) {
+bool AccumulatingNode::may_accumulate() const {
   const auto* executed = torch::autograd::get_current_graph_task_exec_info();
   if (executed == nullptr || !executed->empty()) return false;
   if (torch::autograd::get_current_graph_task_keep_graph() || at::GradMode::is_enabled()) {
     return false;
   }
-  return std::all_of(parameters.begin(), parameters.end(), [](const at::Tensor& parameter) {
+  return std::all_of(parameters_.begin(), parameters_.end(), [](const at::Tensor& parameter) {
     const at::Tensor& gradient = parameter.grad();
     return parameter.is_leaf() && parameter.requires_grad() &&
            torch::autograd::impl::hooks(parameter).empty() && gradient.defined() &&
            gradient.scalar_type() == at::kFloat && gradient.device() == parameter.device() &&
            gradient.sizes() == parameter.sizes() && gradient.is_contiguous();
   });
+}
+
+void AccumulatingNode::cut_parameters() {
+  const auto first = next_edges_.end() - static_cast<int64_t>(parameters_.size());
+  cut_.assign(first, next_edges_.end());
+  std::fill(first, next_edges_.end(), torch::autograd::Edge());
 }
 
 void announce_gradient(const at::Tensor& parameter) {

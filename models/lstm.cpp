@@ -7,6 +7,7 @@
 #include "models/cudnn_lstm.h"
 #include "models/dropout.h"
 #include "models/half_linear.h"
+#include "models/narrow_linear.h"
 #include "models/registry.h"
 
 namespace longship::models {
@@ -179,13 +180,19 @@ std::vector<std::string> LstmForecaster::report() const {
   return {"the LSTM's layers are computed by own kernels (model.kernels)"};
 }
 
+at::Tensor LstmForecaster::head(const at::Tensor& last) {
+  if (!at::autocast::is_autocast_enabled(at::kCUDA)) return head_->forward(last);
+  if (is_narrow_linear(last, head_->weight, head_->bias)) {
+    return narrow_linear(last, head_->weight, head_->bias);
+  }
+  const bool half = last.is_cuda() && at::isReducedFloatingType(last.scalar_type());
+  return half ? half_linear(last, head_->weight, head_->bias, last.scalar_type())
+              : head_->forward(last);
+}
+
 Forecast LstmForecaster::forward(const Inputs& inputs) {
   const at::Tensor last = last_step(inputs);
-  const bool half = last.is_cuda() && at::isReducedFloatingType(last.scalar_type()) &&
-                    at::autocast::is_autocast_enabled(at::kCUDA);
-  const at::Tensor values =
-      half ? half_linear(last, head_->weight, head_->bias, last.scalar_type()) : head_->forward(last);
-  return {values.view({-1, shape_.horizon, shape_.targets, shape_.outputs})};
+  return {head(last).view({-1, shape_.horizon, shape_.targets, shape_.outputs})};
 }
 
 double LstmForecaster::forward_flops() const {

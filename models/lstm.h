@@ -60,6 +60,8 @@ class LstmForecaster : public Forecaster {
   at::Tensor run_layers(const Inputs& inputs);
   at::Tensor run_own_kernels(const Inputs& inputs);
   at::Tensor last_step(const Inputs& inputs);
+  // From the last layer's last output, (batch, hidden): (batch, horizon targets outputs).
+  at::Tensor head(const at::Tensor& last);
   // What own kernels would compute; its type is that of autocast, or of the inputs without.
   LstmKernelShape kernel_shape(const at::Tensor& past) const;
   // Why they cannot; empty if they can.

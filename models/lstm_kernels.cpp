@@ -215,14 +215,6 @@ at::Tensor LstmKernels::output_rows(const at::Tensor& hidden) const {
   return hidden.narrow(0, kLstmTileRows, rows());
 }
 
-at::Tensor LstmKernels::last_step(const at::Tensor& hidden) const {
-  return hidden.narrow(0, 0, rows())
-      .view({tiles_, shape_.window + 1, kLstmTileRows, shape_.hidden})
-      .select(1, shape_.window)
-      .reshape({tiles_ * kLstmTileRows, shape_.hidden})
-      .narrow(0, 0, shape_.batch);
-}
-
 at::Tensor LstmKernels::padded(const at::Tensor& weight) const {
   const int64_t missing = rounded_up(weight.size(1), kAlignment) - weight.size(1);
   return missing == 0 ? weight : at::constant_pad_nd(weight, {0, missing});
@@ -244,7 +236,10 @@ void LstmKernels::check_layers(const std::vector<Layer>& layers, const char* wha
                   device_, ", is ", tensor.sizes(), ' ', tensor.scalar_type(), " on ",
                   tensor.device());
     };
-    check(l.weight_ih, "weight_ih", {gates, layer == 0 ? shape_.inputs : shape_.hidden}, matrices);
+    int64_t inputs = layer == 0 ? shape_.inputs : shape_.hidden;
+    // Padded, which weights may be and gradients not.
+    if (matrices != at::kFloat && l.weight_ih.size(-1) == row_inputs()) inputs = row_inputs();
+    check(l.weight_ih, "weight_ih", {gates, layer == 0 ? inputs : shape_.hidden}, matrices);
     check(l.weight_hh, "weight_hh", {gates, shape_.hidden}, matrices);
     check(l.bias_ih, "bias_ih", {gates}, at::kFloat);
     check(l.bias_hh, "bias_hh", {gates}, at::kFloat);
@@ -255,7 +250,43 @@ int64_t LstmKernels::row_inputs() const {
   return rounded_up(shape_.inputs, kAlignment);
 }
 
-LstmTape LstmKernels::make_tape(bool keep) const {
+std::vector<LstmLayerWeights> LstmKernels::cast(const std::vector<at::Tensor>& parameters) const {
+  constexpr size_t kTensorsOfLayer = 4;
+  const c10::cuda::CUDAGuard guard(device_);
+  std::vector<LstmLayerWeights> layers;
+  std::vector<LstmCasts> launches(1);
+  const auto to_half = [&](const at::Tensor& weight) {
+    if (weight.scalar_type() != at::kFloat || !weight.is_contiguous()) {
+      return weight.to(shape_.type).contiguous();
+    }
+    if (launches.back().count == kLstmMostCasts) launches.emplace_back();
+    at::Tensor half =
+        at::empty({weight.size(0), rounded_up(weight.size(1), kAlignment)}, options(shape_.type));
+    LstmCasts& casts = launches.back();
+    casts.matrices[casts.count++] = {weight.const_data_ptr<float>(), half.mutable_data_ptr(),
+                                     weight.size(0), weight.size(1), half.size(1)};
+    return half;
+  };
+  for (size_t i = 0; i < parameters.size(); i += kTensorsOfLayer) {
+    layers.push_back({to_half(parameters[i]), to_half(parameters[i + 1]),
+                      parameters[i + 2].to(at::kFloat), parameters[i + 3].to(at::kFloat)});
+  }
+  // Not before the memory is there: LibTorch may fill it first, on the current stream.
+  order(c10::cuda::getCurrentCUDAStream(), side_);
+  for (const LstmCasts& casts : launches) {
+    cast_lstm_weights(casts, shape_.type == at::kBFloat16, side_);
+  }
+  return layers;
+}
+
+void LstmKernels::wait_for_cast() const {
+  order(side_, c10::cuda::getCurrentCUDAStream());
+}
+
+LstmTape LstmKernels::begin(const at::Tensor& sequence, bool keep) const {
+  TORCH_CHECK(sequence.size(-1) == shape_.inputs, "an LSTM of ", shape_.inputs,
+              " inputs was given a sequence of ", sequence.sizes());
+  const c10::cuda::CUDAGuard guard(device_);
   const int64_t saved = kLstmTileRows * shape_.hidden;  // of a step of a tile
   LstmTape tape;
   tape.states = at::empty({rows() + kLstmTileRows * shape_.layers,
@@ -268,20 +299,19 @@ LstmTape LstmKernels::make_tape(bool keep) const {
     tape.gates.push_back(at::empty({tiles_, shape_.window, kGates * saved}, options(at::kHalf)));
     tape.cells.push_back(at::empty({tiles_, shape_.window, saved}, options(at::kFloat)));
   }
+  tape.last = at::empty({tiles_ * kLstmTileRows, shape_.hidden}, options(shape_.type))
+                  .narrow(0, 0, shape_.batch);
+  copy_to_rows(sequence, tape.states.narrow(0, 0, rows()).narrow(1, 0, row_inputs()));
   return tape;
 }
 
-LstmTape LstmKernels::forward(const at::Tensor& sequence,
-                              const std::vector<LstmLayerWeights>& weights, bool keep) const {
+void LstmKernels::forward(LstmTape& tape, const std::vector<LstmLayerWeights>& weights) const {
   check_layers(weights, "weights", shape_.type);
-  TORCH_CHECK(sequence.size(-1) == shape_.inputs, "an LSTM of ", shape_.inputs,
-              " inputs was given a sequence of ", sequence.sizes());
   const c10::cuda::CUDAGuard guard(device_);
   const at::NoGradGuard no_grad;
   const int64_t gates = kGates * shape_.hidden;
-  LstmTape tape = make_tape(keep);
+  const bool keep = !tape.gates.empty();
   const at::Tensor rows = tape.states.narrow(0, 0, this->rows()).narrow(1, 0, row_inputs());
-  copy_to_rows(sequence, rows);
   std::vector<at::Tensor> projections(shape_.layers);
 
   for (const std::vector<LstmTiles>& round : rounds(forward_clusters_)) {
@@ -313,6 +343,7 @@ LstmTape LstmKernels::forward(const at::Tensor& sequence,
       job->bias_hh = w.bias_hh.const_data_ptr<float>();
       job->hidden = tape.hidden.at(part.layer).mutable_data_ptr();
       job->hidden_stride = tape.states.stride(0);
+      if (part.layer + 1 == shape_.layers) job->last = tape.last.mutable_data_ptr();
       if (keep) {
         job->gates = tape.gates.at(part.layer).mutable_data_ptr();
         job->cells = tape.cells.at(part.layer).mutable_data_ptr<float>();
@@ -327,7 +358,6 @@ LstmTape LstmKernels::forward(const at::Tensor& sequence,
       if (part.first + part.tiles == tiles_) projections.at(part.layer).reset();
     }
   }
-  return tape;
 }
 
 std::vector<LstmLayerGradients> LstmKernels::zero_gradients() const {

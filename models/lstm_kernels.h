@@ -33,7 +33,7 @@ std::string lstm_kernels_obstacle(const LstmKernelShape& shape, c10::DeviceIndex
 
 // PyTorch's, gates in the order i, f, g, o.
 struct LstmLayerWeights {
-  at::Tensor weight_ih;  // (4 hidden, inputs), of the shape's type
+  at::Tensor weight_ih;  // (4 hidden, inputs), of the shape's type; perhaps padded, see cast()
   at::Tensor weight_hh;  // (4 hidden, hidden), likewise
   at::Tensor bias_ih;    // (4 hidden,), float32
   at::Tensor bias_hh;    // (4 hidden,), float32
@@ -46,6 +46,7 @@ struct LstmLayerWeights {
 struct LstmTape {
   at::Tensor states;               // (rows + 8 layers, inputs rounded up to 8 + layers hidden)
   std::vector<at::Tensor> hidden;  // (rows + 8, hidden): states before each row's step
+  at::Tensor last;                 // (batch, hidden): the last layer's after the last step
   std::vector<at::Tensor> gates;
   std::vector<at::Tensor> cells;
 };
@@ -89,13 +90,17 @@ class LstmKernels {
   at::Tensor to_rows(const at::Tensor& sequence) const;
   // Back: (batch, window, n), of the rows' type; rows may lie apart.
   at::Tensor to_sequence(const at::Tensor& rows, int64_t n) const;
-  // Views of what a layer of a tape put out: (rows, hidden), and the last step, (batch, hidden).
+  // View of what a layer of a tape put out: (rows, hidden).
   at::Tensor output_rows(const at::Tensor& hidden) const;
-  at::Tensor last_step(const at::Tensor& hidden) const;
 
-  // The input, as to_rows() takes it, and a layer's weights each. `keep` what backward needs.
-  LstmTape forward(const at::Tensor& sequence, const std::vector<LstmLayerWeights>& weights,
-                   bool keep) const;
+  // Weights for forward and backward from weight_ih, weight_hh, bias_ih, bias_hh of each layer, of
+  // any floating type. Beside what follows on the current stream, up to wait_for_cast().
+  std::vector<LstmLayerWeights> cast(const std::vector<at::Tensor>& parameters) const;
+  void wait_for_cast() const;
+  // A tape with the input, as to_rows() takes it. `keep` what backward needs.
+  LstmTape begin(const at::Tensor& sequence, bool keep) const;
+  // Fills it.
+  void forward(LstmTape& tape, const std::vector<LstmLayerWeights>& weights) const;
 
   struct Incoming {
     std::optional<at::Tensor> rows;  // of all outputs of the last layer: (rows, hidden)
@@ -121,7 +126,6 @@ class LstmKernels {
   // All but the two addresses.
   LstmRowsCopy rows_copy(const at::Tensor& sequence, const at::Tensor& rows) const;
   void copy_to_rows(const at::Tensor& sequence, const at::Tensor& rows) const;
-  LstmTape make_tape(bool keep) const;
   int64_t row_inputs() const;
   int64_t row_of(int64_t tile) const;
   at::TensorOptions options(at::ScalarType type) const;

@@ -3,8 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
@@ -20,47 +18,20 @@ using torch::autograd::variable_list;
 
 constexpr size_t kTensorsOfLayer = 4;  // weight_ih, weight_hh, bias_ih, bias_hh
 
-// The matrices in the type, the biases in float32.
-std::vector<LstmLayerWeights> cast(const std::vector<at::Tensor>& weights, at::ScalarType type) {
-  const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
-  std::vector<LstmLayerWeights> layers;
-  LstmCasts casts;
-  const auto launch = [&] {
-    cast_lstm_weights(casts, type == at::kBFloat16, stream);
-    casts = {};
-  };
-  const auto to_half = [&](const at::Tensor& weight) {
-    if (weight.scalar_type() != at::kFloat || !weight.is_contiguous()) {
-      return weight.to(type).contiguous();
-    }
-    if (casts.count == kLstmMostCasts) launch();
-    at::Tensor half = at::empty(weight.sizes(), weight.options().dtype(type));
-    casts.matrices[casts.count++] = {weight.const_data_ptr<float>(), half.mutable_data_ptr(),
-                                     weight.numel()};
-    return half;
-  };
-  for (size_t i = 0; i < weights.size(); i += kTensorsOfLayer) {
-    layers.push_back({to_half(weights[i]), to_half(weights[i + 1]), weights[i + 2].to(at::kFloat),
-                      weights[i + 3].to(at::kFloat)});
-  }
-  launch();
-  return layers;
-}
-
 LstmLayerGradients gradients_of_layer(const std::vector<at::Tensor>& parameters, size_t layer) {
   const auto of = [&](size_t i) { return parameters.at(kTensorsOfLayer * layer + i).grad(); };
   return {of(0), of(1), of(2), of(3)};
 }
 
 // What backward computes, in the order of the inputs: past, then the weights of each layer.
-class LayersBackward final : public torch::autograd::Node {
+class LayersBackward final : public AccumulatingNode {
  public:
   // parameters: what the weights were cast from. all_steps: the output is of every step, not only of
   // the last.
   LayersBackward(const LstmKernels& kernels, std::vector<at::Tensor> parameters, LstmTape tape,
                  std::vector<LstmLayerWeights> weights, bool all_steps)
-      : kernels_(kernels),
-        parameters_(std::move(parameters)),
+      : AccumulatingNode(std::move(parameters)),
+        kernels_(kernels),
         tape_(std::move(tape)),
         weights_(std::move(weights)),
         all_steps_(all_steps) {}
@@ -76,17 +47,17 @@ class LayersBackward final : public torch::autograd::Node {
       incoming.last = of_outputs.front().contiguous();
     }
     // Layer by layer as they come, if whoever waits for them lets us.
-    const bool in_place = accumulate_in_place(parameters_);
+    const bool in_place = may_accumulate();
     std::vector<LstmLayerGradients> gradients;
     if (in_place) {
       for (size_t layer = 0; layer < weights_.size(); ++layer) {
-        gradients.push_back(gradients_of_layer(parameters_, layer));
+        gradients.push_back(gradients_of_layer(parameters(), layer));
       }
     } else {
       gradients = kernels_.zero_gradients();
     }
     const auto announce = [&](int64_t layer) {
-      const auto first = parameters_.begin() + layer * static_cast<int64_t>(kTensorsOfLayer);
+      const auto first = parameters().begin() + layer * static_cast<int64_t>(kTensorsOfLayer);
       std::for_each(first, first + kTensorsOfLayer, announce_gradient);
     };
     const bool input_gradient = task_should_compute_output(0);
@@ -96,9 +67,8 @@ class LayersBackward final : public torch::autograd::Node {
     variable_list result(1);
     if (input_gradient) result[0] = kernels_.to_sequence(of_input, kernels_.shape().inputs);
     if (in_place) {
-      result.resize(1 + parameters_.size());
-      cut_edges_.assign(next_edges_.begin() + 1, next_edges_.end());
-      std::fill(next_edges_.begin() + 1, next_edges_.end(), torch::autograd::Edge());
+      result.resize(1 + parameters().size());
+      cut_parameters();
     } else {
       for (const LstmLayerGradients& g : gradients) {
         result.insert(result.end(), {g.weight_ih, g.weight_hh, g.bias_ih, g.bias_hh});
@@ -108,18 +78,16 @@ class LayersBackward final : public torch::autograd::Node {
   }
 
   void release_variables() override {
-    parameters_.clear();
+    AccumulatingNode::release_variables();
     tape_ = {};
     weights_.clear();
   }
 
  private:
   const LstmKernels& kernels_;
-  std::vector<at::Tensor> parameters_;
   LstmTape tape_;
   std::vector<LstmLayerWeights> weights_;
   bool all_steps_;
-  torch::autograd::edge_list cut_edges_;  // keep alive what the engine may still look at
 };
 
 }  // namespace
@@ -161,12 +129,13 @@ at::Tensor LstmNode::run(const LstmKernelShape& shape, const at::Tensor& past,
   at::Tensor output;
   std::shared_ptr<LayersBackward> node;
   {
-    const c10::cuda::CUDAGuard device(past.device());
     const at::AutoDispatchBelowADInplaceOrView guard;
-    std::vector<LstmLayerWeights> layers = cast(weights, shape.type);
-    LstmTape tape = kernels.forward(past, layers, /*keep=*/differentiated);
+    std::vector<LstmLayerWeights> layers = kernels.cast(weights);
+    LstmTape tape = kernels.begin(past, /*keep=*/differentiated);
+    kernels.wait_for_cast();
+    kernels.forward(tape, layers);
     output = steps == Steps::kLast
-                 ? kernels.last_step(tape.hidden.back())
+                 ? std::exchange(tape.last, {})
                  : kernels.to_sequence(kernels.output_rows(tape.hidden.back()), shape.hidden);
     if (!differentiated) return output;
     node = std::shared_ptr<LayersBackward>(

@@ -50,6 +50,7 @@ struct LstmForwardJob {
   const float* bias_hh = nullptr;   // (4 hidden,)
   void* hidden = nullptr;           // (rows + 8, hidden) half, written
   int64_t hidden_stride = 0;        // elements between its rows; a multiple of 8
+  void* last = nullptr;             // (8 tiles, hidden) half, written: after the last step; or null
   void* gates = nullptr;            // (tiles, window, 32 hidden) fp16, written; or null
   float* cells = nullptr;           // (tiles, window, 8 hidden), written; or null
   int64_t first_tile = 0;
@@ -103,11 +104,13 @@ struct LstmGradientSum {
 };
 void add_lstm_gradients(const LstmGradientSum& sum, cudaStream_t stream);
 
-// Casts float32 matrices to halves.
+// Casts float32 matrices to halves, with columns of zeros behind each row.
 struct LstmCast {
-  const float* from = nullptr;
-  void* to = nullptr;
-  int64_t elements = 0;
+  const float* from = nullptr;  // (rows, columns)
+  void* to = nullptr;           // (rows, to_columns)
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t to_columns = 0;
 };
 constexpr int kLstmMostCasts = 16;  // of a launch
 struct LstmCasts {

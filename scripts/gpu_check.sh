@@ -63,7 +63,7 @@ sanitized_tests() {
   fi
   for tool in memcheck racecheck; do
     filter='*WireScale*Gpu*:DeviceSeriesGpu*:DropoutGpu*:Fp8CastGpu*:*StepScalars*Gpu*'
-    filter+=':HalfLinearGpu*:LayerNormGpu*:OptimizerGpu*:StepLossGpu*'
+    filter+=':HalfLinearGpu*:NarrowLinearGpu*:LayerNormGpu*:OptimizerGpu*:StepLossGpu*'
     if [ "$tool" = memcheck ]; then
       filter+=':LstmKernelsGpu.InferenceGives*:LstmKernelsGpu.BothGradients*'
     else

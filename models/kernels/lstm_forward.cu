@@ -325,6 +325,14 @@ __device__ __forceinline__ void run_forward(const LstmLaunch<LstmForwardJob>& la
       }
       fill();
     }
+    if (q == 0 && job.last != nullptr) {
+#pragma unroll
+      for (int u = 0; u < kTiles; ++u) {
+        const int64_t sample = (place.tile + u) * kLstmTileRows + g;
+        *reinterpret_cast<uint4*>(static_cast<Half*>(job.last) + sample * kHidden + unit) =
+            *reinterpret_cast<const uint4*>(write_h - slot_of_h + u * slots * slot_of_h);
+      }
+    }
   }
   __syncwarp();
   cluster_sync();

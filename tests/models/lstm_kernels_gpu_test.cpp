@@ -124,13 +124,13 @@ TEST_F(LstmKernelsGpu, RepeatsAgreeToTheBit) {
 TEST_F(LstmKernelsGpu, InferenceGivesWhatTrainingGives) {
   const Given given({at::kHalf, 37, 9, 5, 256, 2});
   const LstmKernels kernels(given.shape, 0);
-  const LstmTape kept = kernels.forward(given.x, given.layers(), true);
-  const LstmTape plain = kernels.forward(given.x, given.layers(), false);
+  const LstmTape kept = run_forward(kernels, given.x, given.layers(), true);
+  const LstmTape plain = run_forward(kernels, given.x, given.layers(), false);
   EXPECT_TRUE(plain.gates.empty());
   EXPECT_TRUE(at::equal(kept.hidden.back(), plain.hidden.back()));
-  EXPECT_TRUE(
-      at::equal(kernels.last_step(plain.hidden.back()),
-                kernels.to_sequence(kernels.output_rows(plain.hidden.back()), 256).select(1, -1)));
+  EXPECT_TRUE(at::equal(
+      plain.last,
+      kernels.to_sequence(kernels.output_rows(plain.hidden.back()), 256).select(1, -1)));
 }
 
 TEST_F(LstmKernelsGpu, BothGradientsOfTheOutputAdd) {
@@ -138,7 +138,7 @@ TEST_F(LstmKernelsGpu, BothGradientsOfTheOutputAdd) {
   Given given(shape);
   const LstmKernels kernels(shape, 0);
   const auto weights = given.layers();
-  const LstmTape tape = kernels.forward(given.x, weights, true);
+  const LstmTape tape = run_forward(kernels, given.x, weights, true);
   const at::Tensor last = given.gradient.select(1, -1).clone();
   given.gradient.select(1, -1).zero_();
   auto split = kernels.zero_gradients();
@@ -151,6 +151,29 @@ TEST_F(LstmKernelsGpu, BothGradientsOfTheOutputAdd) {
   for (size_t i = 0; i < split.size(); ++i) {
     EXPECT_TRUE(at::equal(split[i].weight_hh, whole[i].weight_hh));
     EXPECT_TRUE(at::equal(split[i].bias_ih, whole[i].bias_ih));
+  }
+}
+
+TEST_F(LstmKernelsGpu, WeightsAreCastWithColumnsOfZeros) {
+  for (const int64_t layers : {1, 6}) {  // more than a launch takes
+    const LstmKernelShape shape{at::kBFloat16, 8, 2, 13, 64, layers};
+    const Given given(shape);
+    const LstmKernels kernels(shape, 0);
+    std::vector<at::Tensor> parameters;
+    for (const at::Tensor& w : given.weights) parameters.push_back(w.to(at::kFloat) + 1e-4);
+    const PoisonedMemory poison;
+    const std::vector<LstmLayerWeights> cast = kernels.cast(parameters);
+    kernels.wait_for_cast();
+    ASSERT_EQ(cast.size(), static_cast<size_t>(layers));
+    for (size_t i = 0; i < cast.size(); ++i) {
+      const at::Tensor& ih = cast[i].weight_ih;
+      const int64_t inputs = i == 0 ? 13 : 64;
+      EXPECT_EQ(ih.size(1), i == 0 ? 16 : 64);
+      EXPECT_TRUE(at::equal(ih.narrow(1, 0, inputs), parameters[4 * i].to(at::kBFloat16)));
+      EXPECT_EQ(ih.narrow(1, inputs, ih.size(1) - inputs).abs().sum().item<double>(), 0);
+      EXPECT_TRUE(at::equal(cast[i].weight_hh, parameters[4 * i + 1].to(at::kBFloat16)));
+      EXPECT_TRUE(at::equal(cast[i].bias_hh, parameters[4 * i + 3]));
+    }
   }
 }
 
@@ -181,7 +204,7 @@ TEST_F(LstmKernelsGpu, LayersAreAnnouncedFromTheLastToTheFirst) {
   const Given given({at::kHalf, 256, 5, 16, 256, 3}, true);
   const LstmKernels kernels(given.shape, 0);
   const auto weights = given.layers();
-  const LstmTape tape = kernels.forward(given.x, weights, true);
+  const LstmTape tape = run_forward(kernels, given.x, weights, true);
   std::vector<int64_t> order;
   const at::Tensor last = given.gradient.select(1, -1).contiguous();
   auto gradients = kernels.zero_gradients();

@@ -107,10 +107,17 @@ struct Ours {
   at::Tensor input_gradient;
 };
 
+inline LstmTape run_forward(const LstmKernels& kernels, const at::Tensor& x,
+                            const std::vector<LstmLayerWeights>& weights, bool keep) {
+  LstmTape tape = kernels.begin(x, keep);
+  kernels.forward(tape, weights);
+  return tape;
+}
+
 inline Ours run_ours(const LstmKernels& kernels, const Given& given,
                      const std::vector<LstmLayerWeights>& weights, bool input_gradient = true) {
   Ours ours;
-  ours.tape = kernels.forward(given.x, weights, /*keep=*/true);
+  ours.tape = run_forward(kernels, given.x, weights, /*keep=*/true);
   LstmKernels::Incoming incoming;
   if (given.last_only) {
     incoming.last = given.gradient.select(1, -1).contiguous();

@@ -41,12 +41,12 @@ void print_times(const LstmKernelShape& shape) {
   const LstmKernels kernels(shape, 0);
   const auto weights = given.layers();
   const at::Tensor last = given.gradient.select(1, -1).contiguous();
-  const LstmTape tape = kernels.forward(given.x, weights, true);
+  const LstmTape tape = run_forward(kernels, given.x, weights, true);
 
   const double infer =
-      microseconds([&] { kernels.forward(given.x, weights, false); });
+      microseconds([&] { run_forward(kernels, given.x, weights, false); });
   const double forward =
-      microseconds([&] { kernels.forward(given.x, weights, true); });
+      microseconds([&] { run_forward(kernels, given.x, weights, true); });
   auto gradients = kernels.zero_gradients();
   const double backward =
       microseconds([&] { kernels.backward(tape, weights, {{}, last}, gradients, false); });
@@ -100,6 +100,7 @@ void print_recurrences(const LstmKernelKind& kind, int64_t tiles, int64_t window
                      bias.const_data_ptr<float>(),
                      h.mutable_data_ptr(),
                      hidden,
+                     nullptr,
                      nullptr,
                      nullptr,
                      0,
