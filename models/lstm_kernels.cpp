@@ -289,9 +289,9 @@ LstmTape LstmKernels::begin(const at::Tensor& sequence, bool keep) const {
   const c10::cuda::CUDAGuard guard(device_);
   const int64_t saved = kLstmTileRows * shape_.hidden;  // of a step of a tile
   LstmTape tape;
-  tape.states = at::empty({rows() + kLstmTileRows * shape_.layers,
-                           row_inputs() + shape_.layers * shape_.hidden},
-                          options(shape_.type));
+  tape.states = at::empty(
+      {rows() + kLstmTileRows * shape_.layers, row_inputs() + shape_.layers * shape_.hidden},
+      options(shape_.type));
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
     tape.hidden.push_back(tape.states.narrow(0, kLstmTileRows * layer, rows() + kLstmTileRows)
                               .narrow(1, row_inputs() + shape_.hidden * layer, shape_.hidden));

@@ -40,9 +40,9 @@ struct LstmLayerWeights {
 };
 
 // What forward leaves. Rows are explained in models/lstm_recurrence.h. Inputs and hidden states of
-// all layers lie side by side in one matrix, each layer's 8 rows below those of the layer before, so
-// that what a layer multiplies with its weights, its input and its hidden state, is a run of columns
-// of the same rows. Views of it, and, if they were asked for, gates and cells, per layer.
+// all layers lie side by side in one matrix, each layer's 8 rows below those of the layer before,
+// so that what a layer multiplies with its weights, its input and its hidden state, is a run of
+// columns of the same rows. Views of it, and, if they were asked for, gates and cells, per layer.
 struct LstmTape {
   at::Tensor states;               // (rows + 8 layers, inputs rounded up to 8 + layers hidden)
   std::vector<at::Tensor> hidden;  // (rows + 8, hidden): states before each row's step
@@ -111,8 +111,8 @@ class LstmKernels {
   // the end of backward.
   using LayerDone = std::function<void(int64_t layer)>;
 
-  // Adds to the gradients of each layer, and gives that of the input, (rows, inputs rounded up to 8)
-  // of the shape's type, if it is asked for, else undefined.
+  // Adds to the gradients of each layer, and gives that of the input, (rows, inputs rounded up to
+  // 8) of the shape's type, if it is asked for, else undefined.
   at::Tensor backward(const LstmTape& tape, const std::vector<LstmLayerWeights>& weights,
                       const Incoming& incoming, std::vector<LstmLayerGradients>& gradients,
                       bool input_gradient, const LayerDone& done = {}) const;

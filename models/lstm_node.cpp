@@ -26,8 +26,8 @@ LstmLayerGradients gradients_of_layer(const std::vector<at::Tensor>& parameters,
 // What backward computes, in the order of the inputs: past, then the weights of each layer.
 class LayersBackward final : public AccumulatingNode {
  public:
-  // parameters: what the weights were cast from. all_steps: the output is of every step, not only of
-  // the last.
+  // parameters: what the weights were cast from. all_steps: the output is of every step, not only
+  // of the last.
   LayersBackward(const LstmKernels& kernels, std::vector<at::Tensor> parameters, LstmTape tape,
                  std::vector<LstmLayerWeights> weights, bool all_steps)
       : AccumulatingNode(std::move(parameters)),
@@ -138,10 +138,10 @@ at::Tensor LstmNode::run(const LstmKernelShape& shape, const at::Tensor& past,
                  ? std::exchange(tape.last, {})
                  : kernels.to_sequence(kernels.output_rows(tape.hidden.back()), shape.hidden);
     if (!differentiated) return output;
-    node = std::shared_ptr<LayersBackward>(
-        new LayersBackward(kernels, weights, std::move(tape), std::move(layers),
-                           steps == Steps::kAll),
-        torch::autograd::deleteNode);
+    node =
+        std::shared_ptr<LayersBackward>(new LayersBackward(kernels, weights, std::move(tape),
+                                                           std::move(layers), steps == Steps::kAll),
+                                        torch::autograd::deleteNode);
   }
   node->set_next_edges(torch::autograd::collect_next_edges(past, weights));
   torch::autograd::set_history(output, node);

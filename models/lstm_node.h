@@ -13,8 +13,8 @@
 namespace longship::models {
 
 // A stack of LSTM layers as one node of autograd's graph, by the kernels of models/lstm_kernels.h.
-// In a backward that accumulates it adds a layer's gradients to .grad and calls their hooks as soon as
-// they are there, the last layer's first (models/leaf_gradients.h).
+// In a backward that accumulates it adds a layer's gradients to .grad and calls their hooks as soon
+// as they are there, the last layer's first (models/leaf_gradients.h).
 class LstmNode {
  public:
   // Why a shape cannot run on a device; empty if it can. Remembered, so that it may be asked at

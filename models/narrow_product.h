@@ -31,9 +31,9 @@ struct NarrowGradients {
   int64_t rows = 0;
   int64_t inputs = 0;
   int64_t outputs = 0;
-  void* dx = nullptr;           // (rows, inputs) half, written; or null
-  float* of_weight = nullptr;   // (outputs, inputs), added to
-  float* of_bias = nullptr;     // (outputs,), added to
+  void* dx = nullptr;          // (rows, inputs) half, written; or null
+  float* of_weight = nullptr;  // (outputs, inputs), added to
+  float* of_bias = nullptr;    // (outputs,), added to
 };
 void narrow_gradients_cuda(const NarrowGradients& gradients, cudaStream_t stream);
 

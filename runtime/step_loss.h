@@ -48,9 +48,9 @@ class StepLoss {
   StepLoss(const Config::Train& train, c10::Device gpu);
 
   // forecast: (batch, horizon, targets, outputs), float32 or a half type; target: (batch, horizon,
-  // targets) float32; weight: (batch,) float32; samples: int64, scale and loss_sum: float32 scalars.
-  // Gives the gradient, of the forecast's shape and type, and adds to loss_sum. All on the GPU and
-  // the current stream; may be captured. Equal inputs give equal bits.
+  // targets) float32; weight: (batch,) float32; samples: int64, scale and loss_sum: float32
+  // scalars. Gives the gradient, of the forecast's shape and type, and adds to loss_sum. All on the
+  // GPU and the current stream; may be captured. Equal inputs give equal bits.
   at::Tensor gradient(const at::Tensor& forecast, const at::Tensor& target,
                       const at::Tensor& weight, const at::Tensor& samples, const at::Tensor& scale,
                       const at::Tensor& loss_sum);

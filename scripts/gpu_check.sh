@@ -6,9 +6,11 @@
 # Usage: scripts/gpu_check.sh [--build] [CHECK]...
 # --build            compiles first; else the binaries are taken
 # CHECK              only these: unit-tests sanitizer doctor training speed inference loader
-#                    tensor-cores overlap
+#                    tensor-cores overlap; and seeds, by name only: trainings of three seeds by
+#                    either implementation of the LSTM
 # BUILD, PYTHON      as scripts/gpu_setup.sh tells
 # LONGSHIP_WEATHER   imported weather data for the demo (default demo/weather.h5 where it is)
+# LONGSHIP_ETTH1     imported ETTh1 data, for seeds
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -104,4 +106,9 @@ check inference timeout 200 "$python" bench/compare.py infer --rounds 1
 check loader timeout 100 "$python" bench/compare.py loader --rounds 1
 check tensor-cores timeout 200 "$python" bench/compare.py counters
 check overlap overlap
+if [[ " ${only[*]} " == *" seeds "* ]]; then
+  check seeds timeout 400 env LONGSHIP_SEEDS=1 "$python" tests/multirank/train/gpu_test.py \
+    Gpu.test_own_kernels_end_where_cudnns_do_on_weather \
+    Gpu.test_own_kernels_end_where_cudnns_do_on_etth1
+fi
 end_checks gpu_check

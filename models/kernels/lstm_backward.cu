@@ -97,8 +97,8 @@ struct Pair {
   Factors of[2];
 };
 
-// A warp's part of R^T, whose columns lie as rows of R from `columns` on, by way of its part of shared
-// memory, as in forward.
+// A warp's part of R^T, whose columns lie as rows of R from `columns` on, by way of its part of
+// shared memory, as in forward.
 template <typename Half, typename Layout>
 __device__ __forceinline__ void load_weights(
     uint32_t (&weights)[Layout::kStrips][Layout::kSteps][4], const Half* columns, uint32_t shared,

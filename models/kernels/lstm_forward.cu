@@ -40,8 +40,8 @@ using ProjectionOf = std::conditional_t<std::is_same_v<Half, __half>, __half, fl
 template <typename Half, int kCtas, int kTiles>
 struct ForwardLayout {
   static constexpr int kHidden = kLstmCtaHidden * kCtas;
-  // h of a tile, in pieces of 8 units of 8 samples, 16 bytes a sample: what a warp sends to a CTA is
-  // one piece, as is a matrix to be loaded.
+  // h of a tile, in pieces of 8 units of 8 samples, 16 bytes a sample: what a warp sends to a CTA
+  // is one piece, as is a matrix to be loaded.
   static constexpr uint32_t kPieceBytes = kLstmTileRows * 16;
   static constexpr uint32_t kExchangeBytes = kHidden / 8 * kPieceBytes;
   // Weights on their way to registers: of a warp's units the rows of each gate.

@@ -1,6 +1,7 @@
 // Adds the gradients of an LSTM layer's weights to where they belong. A warp has a row: a gate's
-// unit. The columns of both matrices lie side by side in one product; the biases, of which both have
-// the same gradient, get the shares that the backward recurrence left, summed in a fixed order.
+// unit. The columns of both matrices lie side by side in one product; the biases, of which both
+// have the same gradient, get the shares that the backward recurrence left, summed in a fixed
+// order.
 
 #include <cstdint>
 #include <stdexcept>

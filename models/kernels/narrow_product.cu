@@ -1,7 +1,7 @@
 // A linear layer of few outputs. Forward: a warp has a row, of which a lane takes eight inputs of
 // every 256. Backward, in one launch: the first blocks compute dx, a thread eight inputs of a row;
-// each of the others the gradient of one output's weight for 64 inputs, which 32 groups of 8 threads
-// sum over every 32nd row, and whose sums meet in shared memory in a fixed order.
+// each of the others the gradient of one output's weight for 64 inputs, which 32 groups of 8
+// threads sum over every 32nd row, and whose sums meet in shared memory in a fixed order.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr int kVector = 8;       // inputs, of a thread
-constexpr int kAcross = 8;       // threads, of a block of weights' gradients
+constexpr int kVector = 8;  // inputs, of a thread
+constexpr int kAcross = 8;  // threads, of a block of weights' gradients
 constexpr int kDown = kThreads / kAcross;
 constexpr int kInputsOfBlock = kAcross * kVector;
 

@@ -31,10 +31,9 @@ __global__ void __launch_bounds__(kThreads) adamw(AdamWUpdate u) {
   if (*u.found_inf != 0) return;
   const AdamWChunk chunk = u.chunks[blockIdx.x];
   const auto thread = static_cast<int>(threadIdx.x);
-  const auto addresses = reinterpret_cast<uintptr_t>(chunk.parameter) |
-                         reinterpret_cast<uintptr_t>(chunk.gradient) |
-                         reinterpret_cast<uintptr_t>(chunk.first) |
-                         reinterpret_cast<uintptr_t>(chunk.second);
+  const auto addresses =
+      reinterpret_cast<uintptr_t>(chunk.parameter) | reinterpret_cast<uintptr_t>(chunk.gradient) |
+      reinterpret_cast<uintptr_t>(chunk.first) | reinterpret_cast<uintptr_t>(chunk.second);
   // The rest is taken one by one.
   const int fours = addresses % sizeof(float4) == 0 ? static_cast<int>(chunk.elements / 4) : 0;
   float4 p[kVectors];

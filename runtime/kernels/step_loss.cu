@@ -102,8 +102,8 @@ int loss_blocks() {
 void loss_cuda(const LossWork& work, cudaStream_t stream) {
   const int64_t count = work.batch * work.elements;
   constexpr int64_t kPerBlock = int64_t{kThreads} * 4;
-  const auto blocks =
-      static_cast<unsigned>(std::clamp<int64_t>((count + kPerBlock - 1) / kPerBlock, 1, kMostBlocks));
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<int64_t>((count + kPerBlock - 1) / kPerBlock, 1, kMostBlocks));
   switch (work.type) {
     case ForecastType::kFloat:
       loss<float><<<blocks, kThreads, 0, stream>>>(work);

@@ -91,7 +91,8 @@ TEST_F(StreamMarkGpu, MarksOfSeveralStreamsAllHoldBack) {
   EXPECT_EQ(seen[1].item<float>(), 2);
 }
 
-// A gradient that is made beside the others, as by a node that adds to .grad on a stream of its own.
+// A gradient that is made beside the others, as by a node that adds to .grad on a stream of its
+// own.
 TEST_F(StreamMarkGpu, ABucketWaitsForGradientsOfEveryStream) {
   const auto alone = make_local_communicator();
   std::vector<at::Tensor> parameters;

@@ -33,51 +33,57 @@ TEST_P(LstmParityGpu, IsAsNearToFloat64AsCudnn) {
   const auto [type, hidden] = GetParam();
   std::map<std::string, Worst> worst;
   int cases = 0;
+  std::vector<LstmKernelShape> shapes = {{type, 1024, 24, 100, hidden, 3},
+                                         {type, 32, 512, 100, hidden, 2}};
   for (const int64_t layers : {1, 2, 3}) {
     for (const int64_t window : {1, 24, 50}) {
       for (const int64_t batch : {1, 7, 32, 256, 300}) {
         for (const int64_t inputs : {3, 100}) {
-          const Given given({type, batch, window, inputs, hidden, layers}, ++cases % 2 == 0);
-          const Numbers exact = differentiate(given, at::kDouble, lstm_by_definition);
-          const Numbers cudnn = differentiate(given, type, lstm_by_cudnn);
-          const LstmKernels kernels(given.shape, 0);
-          const PoisonedMemory poison;
-          const Numbers ours = numbers_of(kernels, given, run_ours(kernels, given, given.layers()));
-
-          const std::string shape = "batch " + std::to_string(batch) + ", window " +
-                                    std::to_string(window) + ", inputs " + std::to_string(inputs) +
-                                    ", layers " + std::to_string(layers);
-          const auto compare = [&](const std::string& name, const at::Tensor& a,
-                                   const at::Tensor& b, const at::Tensor& reference) {
-            ASSERT_EQ(a.sizes(), reference.sizes()) << name << ' ' << shape;
-            if (reference.norm().item<double>() == 0) {
-              EXPECT_EQ(a.abs().max().item<double>(), 0) << name << ' ' << shape;
-              return;
-            }
-            const double error = error_of(a, reference);
-            const double theirs = error_of(b, reference);
-            // Of a few numbers cuDNN's may be right by luck: there, by the type's rounding instead.
-            const double rounding = type == at::kHalf ? 0x1p-11 : 0x1p-8;
-            const double bound = reference.numel() < 50 ? std::max(theirs, rounding) : theirs;
-            EXPECT_LE(error, 1.5 * bound) << name << ' ' << shape << " cuDNN " << theirs;
-            Worst& w = worst[name.substr(0, name.find(' '))];
-            w.ours = std::max(w.ours, error);
-            w.cudnn = std::max(w.cudnn, theirs);
-            if (error / theirs > w.ratio) {
-              w.ratio = error / theirs;
-              w.of = name + ' ' + shape;
-            }
-          };
-          compare("output", ours.output, cudnn.output, exact.output);
-          ASSERT_EQ(ours.gradients.size(), exact.gradients.size());
-          for (size_t i = 0; i < exact.gradients.size(); ++i) {
-            const std::vector<std::string> kinds = {"weight_ih", "weight_hh", "bias"};
-            const std::string name =
-                i == 0 ? "x" : kinds[(i - 1) % 3] + " l" + std::to_string((i - 1) / 3);
-            compare(name, ours.gradients[i], cudnn.gradients[i], exact.gradients[i]);
-          }
+          shapes.push_back({type, batch, window, inputs, hidden, layers});
         }
       }
+    }
+  }
+  for (const auto& [half, batch, window, inputs, units, layers] : shapes) {
+    const Given given({half, batch, window, inputs, units, layers}, ++cases % 2 == 0);
+    const Numbers exact = differentiate(given, at::kDouble, lstm_by_definition);
+    const Numbers cudnn = differentiate(given, type, lstm_by_cudnn);
+    const LstmKernels kernels(given.shape, 0);
+    const PoisonedMemory poison;
+    const Numbers ours = numbers_of(kernels, given, run_ours(kernels, given, given.layers()));
+
+    const std::string shape = "batch " + std::to_string(batch) + ", window " +
+                              std::to_string(window) + ", inputs " + std::to_string(inputs) +
+                              ", layers " + std::to_string(layers);
+    const auto compare = [&](const std::string& name, const at::Tensor& a, const at::Tensor& b,
+                             const at::Tensor& reference) {
+      ASSERT_EQ(a.sizes(), reference.sizes()) << name << ' ' << shape;
+      if (reference.norm().item<double>() == 0) {
+        EXPECT_EQ(a.abs().max().item<double>(), 0) << name << ' ' << shape;
+        return;
+      }
+      const double error = error_of(a, reference);
+      const double theirs = error_of(b, reference);
+      // Of a few numbers cuDNN's may be right by luck: there, by two of the type's roundings
+      // instead.
+      const double rounding = type == at::kHalf ? 0x1p-10 : 0x1p-7;
+      const double bound = reference.numel() < 50 ? std::max(theirs, rounding) : theirs;
+      EXPECT_LE(error, 1.5 * bound) << name << ' ' << shape << " cuDNN " << theirs;
+      Worst& w = worst[name.substr(0, name.find(' '))];
+      w.ours = std::max(w.ours, error);
+      w.cudnn = std::max(w.cudnn, theirs);
+      if (error / theirs > w.ratio) {
+        w.ratio = error / theirs;
+        w.of = name + ' ' + shape;
+      }
+    };
+    compare("output", ours.output, cudnn.output, exact.output);
+    ASSERT_EQ(ours.gradients.size(), exact.gradients.size());
+    for (size_t i = 0; i < exact.gradients.size(); ++i) {
+      const std::vector<std::string> kinds = {"weight_ih", "weight_hh", "bias"};
+      const std::string name =
+          i == 0 ? "x" : kinds[(i - 1) % 3] + " l" + std::to_string((i - 1) / 3);
+      compare(name, ours.gradients[i], cudnn.gradients[i], exact.gradients[i]);
     }
   }
   for (const auto& [name, w] : worst) {
@@ -121,6 +127,32 @@ TEST_F(LstmKernelsGpu, RepeatsAgreeToTheBit) {
   }
 }
 
+// Others' kernels take processors away and give them back at any moment.
+TEST_F(LstmKernelsGpu, BesideAStreamThatCompetesForProcessorsNothingChanges) {
+  const LstmKernelShape shape{at::kHalf, 256, 50, 100, 256, 3};
+  const Given given(shape);
+  const LstmKernels kernels(shape, 0);
+  const auto weights = given.layers();
+  const std::vector<at::Tensor> alone = all_of(run_ours(kernels, given, weights));
+  const at::Tensor matrix = at::randn({4096, 4096}, at::kCUDA).to(at::kHalf);
+  at::cuda::device_synchronize();
+  for (const bool high : {false, true}) {
+    const c10::cuda::CUDAStream other = c10::cuda::getStreamFromPool(high);
+    at::Tensor different = at::zeros({}, alone[0].options().dtype(at::kLong));
+    at::Tensor product = matrix;
+    for (int i = 0; i < 50; ++i) {
+      {
+        const c10::cuda::CUDAStreamGuard guard(other);
+        for (int k = 0; k < 8; ++k) product = at::mm(matrix, product) / 64;
+      }
+      const std::vector<at::Tensor> again = all_of(run_ours(kernels, given, weights));
+      for (size_t k = 0; k < alone.size(); ++k) different += alone[k].ne(again[k]).sum();
+    }
+    at::cuda::device_synchronize();
+    EXPECT_EQ(different.item<int64_t>(), 0);
+  }
+}
+
 TEST_F(LstmKernelsGpu, InferenceGivesWhatTrainingGives) {
   const Given given({at::kHalf, 37, 9, 5, 256, 2});
   const LstmKernels kernels(given.shape, 0);
@@ -128,9 +160,9 @@ TEST_F(LstmKernelsGpu, InferenceGivesWhatTrainingGives) {
   const LstmTape plain = run_forward(kernels, given.x, given.layers(), false);
   EXPECT_TRUE(plain.gates.empty());
   EXPECT_TRUE(at::equal(kept.hidden.back(), plain.hidden.back()));
-  EXPECT_TRUE(at::equal(
-      plain.last,
-      kernels.to_sequence(kernels.output_rows(plain.hidden.back()), 256).select(1, -1)));
+  EXPECT_TRUE(
+      at::equal(plain.last,
+                kernels.to_sequence(kernels.output_rows(plain.hidden.back()), 256).select(1, -1)));
 }
 
 TEST_F(LstmKernelsGpu, BothGradientsOfTheOutputAdd) {

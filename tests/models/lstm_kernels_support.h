@@ -131,9 +131,9 @@ inline Ours run_ours(const LstmKernels& kernels, const Given& given,
 }
 
 inline Numbers numbers_of(const LstmKernels& kernels, const Given& given, const Ours& ours) {
-  Numbers numbers{kernels.to_sequence(kernels.output_rows(ours.tape.hidden.back()),
-                                      given.shape.hidden),
-                  {kernels.to_sequence(ours.input_gradient, given.shape.inputs)}};
+  Numbers numbers{
+      kernels.to_sequence(kernels.output_rows(ours.tape.hidden.back()), given.shape.hidden),
+      {kernels.to_sequence(ours.input_gradient, given.shape.inputs)}};
   for (const LstmLayerGradients& g : ours.gradients) {
     numbers.gradients.insert(numbers.gradients.end(), {g.weight_ih, g.weight_hh, g.bias_ih});
   }

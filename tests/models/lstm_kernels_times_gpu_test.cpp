@@ -1,6 +1,7 @@
 // Times of the kernels beside cuDNN's, printed; no test of anything.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,25 +16,26 @@ namespace longship::models {
 namespace {
 
 // Median of replays of a graph, in microseconds.
-double microseconds(const std::function<void()>& work) {
+double microseconds(const std::function<void()>& work, int replays = 60) {
   at::cuda::CUDAGraph graph;
   record(graph, work);
-  constexpr int kReplays = 60;
   const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool();
   const c10::cuda::CUDAStreamGuard guard(stream);
   std::vector<at::cuda::CUDAEvent> events;
-  for (int i = 0; i <= kReplays; ++i) events.emplace_back(cudaEventDefault);
+  for (int i = 0; i <= replays; ++i) events.emplace_back(cudaEventDefault);
   for (int i = 0; i < 5; ++i) graph.replay();
   events[0].record(stream);
-  for (int i = 0; i < kReplays; ++i) {
+  for (int i = 0; i < replays; ++i) {
     graph.replay();
     events[i + 1].record(stream);
   }
   stream.synchronize();
   std::vector<double> times;
-  for (int i = 0; i < kReplays; ++i) times.push_back(events[i].elapsed_time(events[i + 1]) * 1e3);
-  std::nth_element(times.begin(), times.begin() + kReplays / 2, times.end());
-  return times[kReplays / 2];
+  for (int i = 0; i < replays; ++i) times.push_back(events[i].elapsed_time(events[i + 1]) * 1e3);
+  std::nth_element(times.begin(), times.begin() + replays / 2, times.end());
+  graph.reset();
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  return times[replays / 2];
 }
 
 void print_times(const LstmKernelShape& shape) {
@@ -43,13 +45,12 @@ void print_times(const LstmKernelShape& shape) {
   const at::Tensor last = given.gradient.select(1, -1).contiguous();
   const LstmTape tape = run_forward(kernels, given.x, weights, true);
 
-  const double infer =
-      microseconds([&] { run_forward(kernels, given.x, weights, false); });
-  const double forward =
-      microseconds([&] { run_forward(kernels, given.x, weights, true); });
+  const double infer = microseconds([&] { run_forward(kernels, given.x, weights, false); });
+  const double forward = microseconds([&] { run_forward(kernels, given.x, weights, true); });
   auto gradients = kernels.zero_gradients();
-  const double backward =
-      microseconds([&] { kernels.backward(tape, weights, {{}, last}, gradients, false); });
+  const double backward = microseconds([&] {
+    kernels.backward(tape, weights, {{}, last}, gradients, false);
+  });
   const double both = microseconds([&] { run_ours(kernels, given, weights, false); });
 
   // With weights in one piece, as cuDNN wants them.
@@ -200,6 +201,43 @@ TEST_F(LstmKernelsGpu, DISABLED_TimesOfOtherShapes) {
            {at::kHalf, 256, 50, 100, 192, 2},
        }) {
     print_times(shape);
+  }
+}
+
+// Forward and backward as a table, the rows of docs/performance.md.
+TEST_F(LstmKernelsGpu, DISABLED_TimesOfTheGrid) {
+  constexpr int kFew = 7;
+  for (const int64_t layers : {1, 2, 3}) {
+    for (const int64_t hidden : {64, 128, 192, 256}) {
+      for (const int64_t window : {24, 96, 512}) {
+        std::printf("| %ld | %ld | %ld |", layers, hidden, window);
+        for (const int64_t batch : {32, 64, 128, 256, 512, 1024}) {
+          const LstmKernelShape shape{at::kHalf, batch, window, 32, hidden, layers};
+          const Given given(shape, true);
+          const LstmKernels kernels(shape, 0);
+          const auto weights = given.layers();
+          const double ours = microseconds([&] { run_ours(kernels, given, weights, false); }, kFew);
+          std::vector<at::Tensor> leaves;
+          for (const at::Tensor& w : given.weights) leaves.push_back(w.clone());
+          {
+            const at::NoGradGuard no_grad;
+            constexpr int64_t kCudnnLstm = 2;
+            at::_cudnn_rnn_flatten_weight(leaves, 4, shape.inputs, kCudnnLstm, hidden, 0, layers,
+                                          true, false);
+          }
+          for (at::Tensor& w : leaves) w.requires_grad_();
+          const double cudnns = microseconds(
+              [&] {
+                const at::Tensor output = lstm_by_cudnn(given.x, leaves);
+                torch::autograd::grad({output}, leaves, {given.gradient});
+              },
+              kFew);
+          std::printf(" %.2f (%.1f) |", ours / 1e3, cudnns / ours);
+          std::fflush(stdout);
+        }
+        std::printf("\n");
+      }
+    }
   }
 }
 

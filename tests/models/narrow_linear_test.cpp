@@ -97,7 +97,8 @@ TEST_F(NarrowLinearGpu, WhatItDoesNotTake) {
   EXPECT_TRUE(is_narrow_linear(given.x, given.weight, given.bias));
   EXPECT_FALSE(is_narrow_linear(given.x.to(at::kFloat), given.weight, given.bias));
   EXPECT_FALSE(is_narrow_linear(given.x, given.weight.to(at::kHalf), given.bias));
-  EXPECT_FALSE(is_narrow_linear(given.x, at::zeros({17, 16}, at::kCUDA), at::zeros({17}, at::kCUDA)));
+  EXPECT_FALSE(
+      is_narrow_linear(given.x, at::zeros({17, 16}, at::kCUDA), at::zeros({17}, at::kCUDA)));
   EXPECT_FALSE(is_narrow_linear(at::zeros({4, 12}, given.x.options()),
                                 at::zeros({2, 12}, at::kCUDA), given.bias));
 }

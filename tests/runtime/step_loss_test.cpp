@@ -49,8 +49,8 @@ TEST_F(StepLossGpu, IsWhatAutogradMakesOfTheLoss) {
     const int64_t outputs = outputs_of(train(loss));
     for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
       for (const auto& [batch, horizon, targets] :
-           std::vector<std::tuple<int64_t, int64_t, int64_t>>{{1, 1, 1}, {256, 1, 1}, {37, 5, 3},
-                                                              {64, 96, 70}}) {
+           std::vector<std::tuple<int64_t, int64_t, int64_t>>{
+               {1, 1, 1}, {256, 1, 1}, {37, 5, 3}, {64, 96, 70}}) {
         const Case c(type, batch, horizon, targets, outputs);
         const std::string name = loss + ' ' + at::toString(type) + ' ' + std::to_string(batch);
         const at::Tensor sum = at::full({}, 0.25, at::kCUDA);

@@ -1,7 +1,8 @@
 """On one GPU: NCCL with one rank, several ranks on that GPU over MPI, and trainings in half precision.
 
 LONGSHIP_WEATHER names the imported weather data (demo/weather.h5); without it synthetic series are
-trained and only their losses are checked. Not part of ctest: scripts/gpu_check.sh runs it.
+trained and only their losses are checked. LONGSHIP_ETTH1 names ETTh1, imported; LONGSHIP_SEEDS asks
+for what trains three seeds, which takes minutes. Not part of ctest: scripts/gpu_check.sh runs it.
 """
 
 import itertools
@@ -189,6 +190,56 @@ class Gpu(unittest.TestCase):
             naive = min(b["original"]["rmse"] for b in report["baselines"].values())
             print(f"demo in {mode}: RMSE {model:.6f} F, naive {naive:.3f} F", flush=True)
             self.assertLess(model, 0.95 * naive)
+
+    def seeds(self, name, path, *words):
+        """Errors on the test part for three seeds, by implementation of the LSTM."""
+        errors = {}
+        for kernels, seed in itertools.product(("cudnn", "own"), (1, 2, 3)):
+            run = f"{name}-{kernels}-{seed}"
+            keys = {"run.name": run, "run.directory": self.folder, "run.seed": seed,
+                    "model.kernels": kernels, "precision.mode": "fp16"}
+            sets = itertools.chain(*(("--set", f"{key}={value}") for key, value in keys.items()))
+            harness.train(path, *words, *sets)
+            log = (self.folder / run / "logs/rank-00000.log").read_text()
+            self.assertEqual("by own kernels" in log, kernels == "own")
+            job = harness.longship("evaluate", self.folder / run, "--json")
+            outcome = job.wait()
+            self.assertEqual(outcome.code, 0, str(outcome))
+            error = json.loads(outcome.stdout)["normalized"]["mse"]
+            errors.setdefault(kernels, []).append(error)
+        return errors
+
+    def expect_equal_within_seeds(self, name, errors):
+        means = {kernels: np.mean(of) for kernels, of in errors.items()}
+        spread = max(max(of) - min(of) for of in errors.values())
+        text = ", ".join(f"{kernels} {np.round(of, 5)}" for kernels, of in errors.items())
+        print(f"{name}, MSE of three seeds: {text}; means differ by "
+              f"{abs(means['own'] - means['cudnn']):.5f}, seeds by {spread:.5f}", flush=True)
+        self.assertLess(abs(means["own"] - means["cudnn"]), spread)
+
+    @unittest.skipUnless("LONGSHIP_WEATHER" in os.environ, "LONGSHIP_WEATHER is not set")
+    @unittest.skipUnless("LONGSHIP_SEEDS" in os.environ, "LONGSHIP_SEEDS is not set")
+    def test_own_kernels_end_where_cudnns_do_on_weather(self):
+        weather = pathlib.Path(os.environ["LONGSHIP_WEATHER"]).resolve()
+        errors = self.seeds("weather", harness.SOURCE / "configs/lstm_weather.yaml",
+                            "--set", f"data.path={weather}")
+        self.expect_equal_within_seeds("weather", errors)
+
+    @unittest.skipUnless("LONGSHIP_ETTH1" in os.environ, "LONGSHIP_ETTH1 is not set")
+    @unittest.skipUnless("LONGSHIP_SEEDS" in os.environ, "LONGSHIP_SEEDS is not set")
+    def test_own_kernels_end_where_cudnns_do_on_etth1(self):
+        columns = ["HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"]
+        config = harness.small_config(
+            self.folder,
+            data={"path": str(pathlib.Path(os.environ["LONGSHIP_ETTH1"]).resolve()),
+                  "inputs": columns, "targets": columns, "window": 96, "horizon": 96,
+                  "split": [[0, 8640], [8640, 11520], [11520, 14400]]},
+            model={"hidden_size": 128, "num_layers": 2},
+            train={"steps": 200, "batch_size": 128, "micro_batch_size": 128},
+            optimizer={"lr": 1.0e-3}, comm={"wire": "fp16"}, eval={"every_epochs": 1},
+            log={"every_steps": 100})
+        path = harness.write_config(self.folder / "etth1.yaml", config)
+        self.expect_equal_within_seeds("ETTh1", self.seeds("etth1", path))
 
 
 if __name__ == "__main__":
