@@ -23,6 +23,7 @@
 #include "launcher/device_binding.h"
 #include "launcher/json_text.h"
 #include "launcher/launch_environment.h"
+#include "launcher/process_memory.h"
 
 namespace longship::launcher {
 namespace {
@@ -133,6 +134,8 @@ void bind_device(Session& session, const std::string& backend) {
     // All of this thread's work: a step cannot be recorded as a graph on CUDA's default stream.
     c10::cuda::setCurrentCUDAStream(
         c10::cuda::getStreamFromPool(/*isHighPriority=*/false, session.device.index()));
+  } else {
+    keep_freed_memory();
   }
 }
 
