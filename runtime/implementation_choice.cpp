@@ -140,12 +140,13 @@ std::vector<TimedImplementation> agree_on_times(const std::vector<TimedImplement
   }
   // In rank 0's order, so that the ranks reduce the same numbers.
   std::vector<TimedImplementation> agreed;
-  for (const nlohmann::json& name : of_ranks.front()) {
+  for (const nlohmann::json& entry : of_ranks.front()) {
     if (!std::all_of(of_ranks.begin(), of_ranks.end(), [&](const nlohmann::json& rank) {
-          return std::find(rank.begin(), rank.end(), name) != rank.end();
+          return std::find(rank.begin(), rank.end(), entry) != rank.end();
         })) {
       continue;
     }
+    const auto name = entry.get<std::string>();
     const auto one = std::find_if(mine.begin(), mine.end(),
                                   [&](const auto& timed) { return timed.name == name; });
     const at::Tensor ms = at::full({1}, one->ms, at::kDouble);
