@@ -98,18 +98,19 @@ struct BatchLoader::Impl {
     samples.resize(static_cast<size_t>(plan.micro_batch_size), filler);
     micro_batch.samples =
         std::clamp<int64_t>(plan.end_position - step * plan.batch_size, 0, plan.batch_size);
+    // For a GPU in pinned memory from the start: gathering there and pinning then copies twice.
+    const auto host = at::TensorOptions().pinned_memory(device.is_cuda());
     if (plan.rows_only) {
-      micro_batch.first_rows = at::empty({plan.micro_batch_size}, at::kLong);
+      micro_batch.first_rows = at::empty({plan.micro_batch_size}, host.dtype(at::kLong));
       auto* rows = micro_batch.first_rows.mutable_data_ptr<int64_t>();
       for (const int64_t sample : samples) *rows++ = dataset->first_row(Split::kTrain, sample);
     } else {
-      micro_batch.batch = dataset->gather(Split::kTrain, samples, /*with_observed=*/false);
+      micro_batch.batch = dataset->gather(Split::kTrain, samples, /*with_observed=*/false,
+                                          /*pinned=*/device.is_cuda());
     }
-    micro_batch.weight = at::ones({plan.micro_batch_size}, at::kFloat);
-    micro_batch.weight.narrow(0, real, plan.micro_batch_size - real).zero_();
-    if (device.is_cuda()) {
-      for (at::Tensor* tensor : tensors(micro_batch)) *tensor = tensor->pin_memory();
-    }
+    micro_batch.weight = at::empty({plan.micro_batch_size}, host.dtype(at::kFloat));
+    auto* weight = micro_batch.weight.mutable_data_ptr<float>();
+    std::fill_n(std::fill_n(weight, real, 1.0F), plan.micro_batch_size - real, 0.0F);
     return micro_batch;
   }
 

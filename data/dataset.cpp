@@ -92,7 +92,8 @@ int64_t Dataset::windows(Split split) const {
   return impl_->index(split).size();
 }
 
-Batch Dataset::gather(Split split, std::span<const int64_t> windows, bool with_observed) const {
+Batch Dataset::gather(Split split, std::span<const int64_t> windows, bool with_observed,
+                      bool pinned) const {
   const DatasetParts& parts = impl_->parts;
   const auto batch = static_cast<int64_t>(windows.size());
   const int64_t look_back = parts.spec.window;
@@ -101,8 +102,9 @@ Batch Dataset::gather(Split split, std::span<const int64_t> windows, bool with_o
   const auto targets = static_cast<int64_t>(impl_->targets.columns.size());
 
   Batch result;
-  result.past = at::empty({batch, look_back, inputs}, at::kFloat);
-  result.target = at::empty({batch, horizon, targets}, at::kFloat);
+  const auto options = at::TensorOptions().dtype(at::kFloat).pinned_memory(pinned);
+  result.past = at::empty({batch, look_back, inputs}, options);
+  result.target = at::empty({batch, horizon, targets}, options);
   const bool filled = with_observed && parts.filled_targets[static_cast<size_t>(split)];
   if (filled) result.observed = at::empty({batch, horizon, targets}, at::kBool);
 

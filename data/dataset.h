@@ -72,7 +72,9 @@ class Dataset {
 
   int64_t windows(Split split) const;
   // Without `with_observed` the batch has no mask: training learns from filled values too.
-  Batch gather(Split split, std::span<const int64_t> windows, bool with_observed = true) const;
+  // `pinned`: in memory that a GPU copies from without the host.
+  Batch gather(Split split, std::span<const int64_t> windows, bool with_observed = true,
+               bool pinned = false) const;
   // The target columns over the look-back window, (batch, window, targets), normalised: what the
   // naive forecasts repeat.
   at::Tensor history(Split split, std::span<const int64_t> windows) const;

@@ -33,18 +33,15 @@ class StepInputs {
  private:
   enum Counter { kStep, kMicroBatch, kSamples, kCounters };
   void place(at::Tensor& own, const at::Tensor& given);
-  void place_numbers(const data::MicroBatch& micro_batch);
 
   uint64_t seed_;
   c10::Device device_;
   const data::DeviceSeries* series_;
   at::Tensor past_;
   at::Tensor target_;
-  // The small ones lie in one piece, (bytes,), so that one copy brings them.
-  at::Tensor numbers_;
-  at::Tensor counters_;    // (kCounters,) int64
-  at::Tensor first_rows_;  // (batch,) int64, or undefined
-  at::Tensor weight_;      // (batch,) float32
+  at::Tensor weight_;
+  at::Tensor first_rows_;
+  at::Tensor counters_;  // (kCounters,) int64
 };
 
 }  // namespace longship::runtime
