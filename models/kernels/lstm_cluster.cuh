@@ -60,9 +60,7 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kGates = 4;
 constexpr int kStages = 4;
 constexpr int kAhead = kStages - 1;
-// A row of 64 halves in the ring, and what keeps eight of them in different banks.
-constexpr int kRowBytes = kLstmCtaHidden * 2;
-constexpr int kRowStride = kRowBytes + 16;
+constexpr int kRowBytes = kLstmCtaHidden * 2;  // of a CTA's units, halves
 
 struct Place {
   int job;
