@@ -36,8 +36,8 @@
 // Communication has a stream of its own, of high priority, so that it overlaps with backward. Where
 // a bucket takes off it waits for the bucket's gradients, each on the stream that was current when
 // its hook ran (a model may compute some beside others); the compute stream waits for it once, in
-// finalize(). All persistent memory is made in the constructor, so the caching allocator never hands
-// a bucket to another stream.
+// finalize(). All persistent memory is made in the constructor, so the caching allocator never
+// hands a bucket to another stream.
 
 namespace longship::comm {
 namespace {
