@@ -86,6 +86,7 @@ CsvHeader::CsvHeader(CsvReader& reader, const CellParser& cells, bool no_header)
                      ": the first line, 0, 1, 2, 3, ..., is taken as the names of columns");
   } else if (holds_data(fields, cells)) {
     std::vector<std::string> texts;
+    texts.reserve(fields.size());
     for (const std::string_view field : fields) texts.push_back("'" + shown(field) + "'");
     throw DataError(place_ + ": the first line holds values, not names: " + listed(texts, kShown) +
                     "; put a line with the names of the columns in front, or give --no-header to "

@@ -14,7 +14,7 @@ std::optional<std::string> format_with_clock(std::string_view text, const std::s
   for (const char* clock : {"", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p",
                             " %H", "T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f", "T%H"}) {
     for (const char* zone : {"", " %z"}) {
-      const std::string format = date + clock + zone;
+      std::string format = date + clock + zone;
       if (parse_by_format(text, format)) return format;
     }
   }

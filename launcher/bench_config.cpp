@@ -86,7 +86,7 @@ void add_bench_options(cxxopts::Options& table) {
 std::optional<cxxopts::ParseResult> parse_bench(cxxopts::Options& table,
                                                 const std::vector<std::string>& words,
                                                 BenchRequest& request) {
-  const cxxopts::ParseResult parsed = parse_arguments(table, words);
+  cxxopts::ParseResult parsed = parse_arguments(table, words);
   if (parsed.count("help") > 0) {
     std::cout << table.help({""});
     return std::nullopt;

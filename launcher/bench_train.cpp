@@ -113,6 +113,7 @@ double all_reduce_ms(const std::vector<int64_t>& bucket_elements, const std::str
     context.host.barrier();
     const auto begin = std::chrono::steady_clock::now();
     std::vector<std::unique_ptr<comm::Work>> works;
+    works.reserve(buckets.size());
     for (const at::Tensor& bucket : buckets) {
       works.push_back(context.gradients.all_reduce_async(bucket, comm::ReduceOp::kSum));
     }

@@ -1,6 +1,7 @@
 #include "launcher/process_memory.h"
 
 #include <cstdlib>
+#include <initializer_list>
 #include <limits>
 
 #ifdef __GLIBC__

@@ -49,7 +49,7 @@ def included(file: str) -> frozenset[str]:
 def without_gcc(command: str) -> str:
     """The command without GCC's precompiled header and a few of its flags, which clang does not know."""
     command = re.sub(r" -include \S*cmake_pch\.hxx| -Winvalid-pch", "", command)
-    return re.sub(r" -Wno-(stringop-overflow|restrict|maybe-uninitialized)", "", command)
+    return re.sub(r" -Wno-(stringop-overflow|restrict|maybe-uninitialized|dangling-reference)", "", command)
 
 
 def commands() -> dict[str, dict]:
